@@ -1,0 +1,31 @@
+"""Whole files or none: results appear under their final name only when complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` (file or directory); rename it into place on success.
+
+    Missing parent folders are made. On an exception what was written is removed and ``path`` keeps
+    its earlier content.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part{target.suffix}")
+    try:
+        yield temporary
+        if temporary.is_dir() and target.exists():
+            shutil.rmtree(target)
+        os.replace(temporary, target)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
+        else:
+            temporary.unlink(missing_ok=True)
