@@ -1,24 +1,24 @@
 """The synthetic prior over learning-curve shapes: what a predictor may believe before it sees a real curve.
 
 Rationale. Predictors fitted on recorded supervised curves alone learn the habits of those curves. Curves of
-other families (reinforcement learning, image models) wait on plateaus, fall in steps, or wander in strong noise.
-This prior covers such behaviour in general terms, with parameters drawn over decades, so that no particular task
-is imitated:
+other families (reinforcement learning, image models) wait on plateaus, fall in steps, or wander in strong
+noise. This prior covers such behaviour in general terms, with parameters drawn over decades, so that no
+particular task is imitated:
 
 - power law, stretched exponential, a fast phase followed by a slow one, a sigmoid drop after a plateau,
   a staircase of sigmoid drops with passing relapses, and convex mixtures of these;
 - progress runs with the learning rate where a schedule falls (constant, cosine, linear, exponential, steps,
-  warm-up), and part of the loss is noise that falls with it, so that a step of the schedule shows in the curve;
+  warm-up), and part of the loss is noise that falls with it, so that a step of the rate shows in the curve;
 - noise that is autocorrelated, heavy-tailed or not, multiplicative or additive, largest early, late, or in
   transit; isolated spikes; losses read on a coarse grid;
 - an upturn by over-fitting, and divergence, to infinity or to a high plateau;
 - any scale: the loss is multiplied by 10**u, u uniform in -3..3.
 
 Frozen on 2026-11-30 with commit 18d4465ea45720566fd375fc26f549324034f895, before any result on the held-out
-families (vision, RL) of this corpus was looked at, and before these families were recorded. The list of shapes is
-older: a pilot experiment on a small sample of all three families had shown that adding such curves helps out of
-distribution. Ranges were chosen by reasoning alone, and no parameter was tuned on a prediction error. Do not
-change what is drawn: that would make results on the held-out families in-sample.
+families (vision, RL) of this corpus was looked at, and before these families were recorded. The list of
+shapes is older: a pilot experiment on a small sample of all three families had shown that adding such
+curves helps out of distribution. Ranges were chosen by reasoning alone, and no parameter was tuned on a
+prediction error. Do not change what is drawn: that would make results on the held-out families in-sample.
 
 Shapes: B curves, N = 200 points. Point n is the loss after n units; point 0 is the loss before training.
 ``progress`` (B, N) starts at 0 and never falls. A *shape* (B, N) is the excess loss still left: 1 at point 0,
@@ -32,10 +32,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.curves.corpus import Corpus
+from mara.curves.corpus import POINTS, Corpus
 from mara.errors import InputError
 
-POINTS = 200
 SCHEDULES = ("constant", "cosine", "linear", "exponential", "step", "warmup_cosine")
 _SCHEDULE_WEIGHTS = (0.5, 0.12, 0.1, 0.08, 0.12, 0.08)
 _SHAPE_WEIGHTS = {
@@ -247,7 +246,7 @@ def _start_over_floor(count: int, rng: np.random.Generator) -> Array:
 
 
 def _annealed_floor(schedule: Array, progress: Array, rng: np.random.Generator) -> Array:
-    """Return loss (B, N) that comes from the size of the steps: it sets in at once and falls with the rate."""
+    """Return loss (B, N) that comes from the size of the steps: it sets in at once, falls with the rate."""
     count = len(schedule)
     height = _with_chance(0.6, count, rng) * _log_uniform(1e-3, 0.25, count, rng)
     return height * schedule ** rng.uniform(0.5, 2.0, (count, 1)) * (1.0 - np.exp(-progress))
@@ -278,8 +277,8 @@ def _autocorrelated(count: int, rng: np.random.Generator) -> Array:
 def _observe(clean: Array, shape: Array, rng: np.random.Generator) -> Array:
     """Return the noisy, positive loss (B, N) that is recorded of a clean one.
 
-    Multiplicative noise changes in size along the curve; additive noise, a share of the whole fall, is largest
-    in transit between the levels for a part of the curves. Spikes come alone and pass within a few points.
+    Multiplicative noise changes in size along the curve; additive noise, a share of the whole fall, is for a
+    part of the curves largest in transit between the levels. Spikes come alone and pass within a few points.
     """
     count = len(clean)
     point = np.arange(POINTS)[None, :]
@@ -304,7 +303,7 @@ def _observe(clean: Array, shape: Array, rng: np.random.Generator) -> Array:
 
 def _diverge(
     validation: Array, train: Array, rng: np.random.Generator
-) -> tuple[Array, Array, NDArray[np.int64]]:
+) -> tuple[Array, Array, NDArray[np.int32]]:
     """Let a few runs grow from some point on, without limit or up to a plateau.
 
     Returns both losses (B, N) and the first point (B,) at which a run counts as diverged, N where none.
@@ -316,7 +315,7 @@ def _diverge(
     limited = np.log1p(_log_uniform(0.3, 30.0, count, rng) * (1.0 - np.exp(-growth)))
     factor = np.exp(np.where(fate < 0.02, np.minimum(growth, 60.0), np.where(fate < 0.05, limited, 0.0)))
     lost = factor > np.exp(12.0)
-    diverged_at = np.where(lost.any(axis=1), lost.argmax(axis=1), POINTS).astype(np.int64)
+    diverged_at = np.where(lost.any(axis=1), lost.argmax(axis=1), POINTS).astype(np.int32)
     return validation * factor, train * factor, diverged_at
 
 
@@ -328,6 +327,6 @@ def _coarsen(loss: Array, rng: np.random.Generator) -> Array:
     return np.where(_with_chance(0.1, count, rng) > 0, coarse, loss)
 
 
-def _blank(loss: Array, diverged_at: NDArray[np.int64]) -> NDArray[np.float32]:
+def _blank(loss: Array, diverged_at: NDArray[np.int32]) -> NDArray[np.float32]:
     """Return the loss as float32 with NaN from the point of divergence on."""
     return np.where(np.arange(POINTS)[None, :] < diverged_at[:, None], loss, np.nan).astype(np.float32)
