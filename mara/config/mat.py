@@ -1,0 +1,116 @@
+"""Settings of the multi-agent transformer: its network, its training and the switches of its ablations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from mara.config.base import Section
+
+
+class NetworkSettings(Section):
+    """Shape of the network; the defaults decide one slot of 8 nodes and 60 tasks in under 2 ms on one core."""
+
+    width: int = Field(32, ge=8, le=512)
+    """Width D of every token."""
+    heads: int = Field(4, ge=1, le=16)
+    """Attention heads; must divide the width."""
+    blocks: int = Field(2, ge=1, le=8)
+    """Encoder blocks."""
+    feedforward: int = Field(2, ge=1, le=8)
+    """Hidden width of a block's perceptron, in multiples of D."""
+    candidates_per_node: int = Field(4, ge=1)
+    """Tasks kept as tokens per node, the best by the index; a policy picks one per node, so 4 M is ample."""
+    candidates_min: int = Field(24, ge=1)
+    """Tasks kept as tokens at the least, however few nodes there are."""
+    idle_margin: float = Field(12.0, gt=0)
+    """How far (in logits) idling starts below the best task; learning may move it."""
+
+
+class LookaheadSettings(Section):
+    """Policy improvement by paired roll-outs: "task i on node m for `hold` slots, then the index" against the index."""
+
+    states: int = Field(60_000, ge=1)
+    """States at which deviations are tried."""
+    deviations: int = Field(16, ge=1)
+    """Deviations (node, task) tried in each state."""
+    hold: int = Field(4, ge=1)
+    """Slots for which a deviation is held."""
+    horizon: int = Field(80, ge=1)
+    """Slots of each roll-out."""
+    epochs: int = Field(2, ge=1)
+    """Passes over the labelled states."""
+    batch: int = Field(256, ge=1)
+    """States per gradient step."""
+    learning_rate: float = Field(2e-3, gt=0)
+    """Peak of the cosine schedule."""
+    weight_decay: float = Field(1e-2, ge=0)
+    """Of AdamW."""
+    scale: float = Field(100.0, gt=0)
+    """Logits per completed task of advantage: the inverse temperature of the improved policy."""
+
+
+class ImitationSettings(Section):
+    """Cloning the index from soft targets, for the network without the index as a prior."""
+
+    states: int = Field(40_000, ge=1)
+    """States visited for cloning."""
+    rounds: int = Field(3, ge=1)
+    """Rounds of collection; from the second on half of the episodes follow the network itself (DAgger)."""
+    epochs: int = Field(2, ge=1)
+    """Passes over all states after each round."""
+    batch: int = Field(256, ge=1)
+    """States per gradient step."""
+    learning_rate: float = Field(2e-3, gt=0)
+    """Of Adam."""
+
+
+class PpoSettings(Section):
+    """Proximal policy optimisation with a team reward and γ = 1."""
+
+    updates: int = Field(0, ge=0)
+    """Updates; 0 leaves the policy as the stage before made it."""
+    episodes: int = Field(64, ge=1)
+    """Episodes stepped side by side."""
+    steps: int = Field(32, ge=1)
+    """Slots of each episode per update."""
+    epochs: int = Field(2, ge=1)
+    """Passes over each roll-out."""
+    minibatch: int = Field(256, ge=1)
+    """Slots per gradient step."""
+    learning_rate: float = Field(3e-4, gt=0)
+    """Of Adam."""
+    clip: float = Field(0.2, gt=0)
+    """Half-width of the trust interval of the probability ratio."""
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    """λ of the generalised advantage estimate."""
+    entropy: float = Field(1e-3, ge=0)
+    """Weight of the entropy bonus."""
+    value_weight: float = Field(0.5, ge=0)
+    """Weight of the value loss."""
+    max_gradient: float = Field(0.5, gt=0)
+    """Gradients are scaled down to this norm."""
+    target_kl: float = Field(0.02, gt=0)
+    """An update stops early once the approximate divergence passes it."""
+
+
+class MatSettings(Section):
+    """The multi-agent transformer (MAT) allocator."""
+
+    network: NetworkSettings = NetworkSettings()
+    """Shape of the network."""
+    warm_start: Literal["prior", "imitation", "none"] = "prior"
+    """Where learning begins: the index as a prior in the logits, a clone of the index, or nothing."""
+    lookahead: LookaheadSettings | None = LookaheadSettings()
+    """Policy improvement by look-ahead; null skips it."""
+    imitation: ImitationSettings = ImitationSettings()
+    """Used with `warm_start: imitation`."""
+    ppo: PpoSettings = PpoSettings()
+    """Polish by policy gradients."""
+    mask: bool = True
+    """Forbid tasks that earlier nodes took; without it a clash leaves the later node idle."""
+    shaping: bool = True
+    """Give the log-progress potential's differences as intermediate reward."""
+    autoregressive: bool = True
+    """Let each node see what the nodes before it picked; without it the heads are independent."""
