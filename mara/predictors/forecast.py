@@ -36,7 +36,7 @@ class Query:
         non-positive loss *inside* the prefix means that the run diverged there.
     length: (B,) number of points seen, at least 1; point 0 is the loss before training, so the units
         trained so far are ``length - 1``.
-    schedule: (B, N) learning-rate factor of every unit, known in advance; NaN where there is none.
+    schedule: (B, N) learning rate at every point, known in advance; NaN where there is none.
     target: (B,) smoothed loss to be reached.
     window: (B,) slots between arrival and deadline; NaN where not given.
     truth: (B,) the true remaining units (inf = never); only the oracle may look, and only for it is it set.
@@ -126,10 +126,10 @@ class Forecast:
 
     @classmethod
     def from_point(cls, point: NDArray[np.floating], horizon: int = HORIZON) -> Self:
-        """Step distributions at the first whole unit not before ``point`` (B,)."""
-        units = np.ceil(np.where(np.isnan(point), np.inf, point))
-        step = np.arange(horizon + 1) >= units[:, None]
-        return cls(step.astype(np.float32), np.where(np.isnan(point), np.inf, point).astype(np.float32))
+        """Step distributions at the first whole unit not before ``point`` (B,); NaN counts as never."""
+        known = np.where(point < np.finfo(np.float32).max, point, np.inf)
+        step = np.arange(horizon + 1) >= np.ceil(known)[:, None]
+        return cls(step.astype(np.float32), known.astype(np.float32))
 
     @classmethod
     def from_cdf(cls, cdf: NDArray[np.floating], samples: int = 0) -> Self:
