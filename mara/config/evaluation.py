@@ -1,0 +1,41 @@
+"""How results are judged: the bootstrap, the methods compared and the tolerances of the verdicts."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from mara.config.base import Section
+
+
+class EvaluationSettings(Section):
+    """Settings of the tables of results and of the verdicts."""
+
+    confidence: float = Field(0.95, gt=0.5, lt=1.0)
+    """Level of every interval."""
+
+    resamples: int = Field(2000, ge=100)
+    """Bootstrap resamples behind every interval."""
+
+    seed: int = Field(20_260, ge=0)
+    """Seed of the resampling; the same seed gives the same intervals."""
+
+    method: str = "mara"
+    """The method whose claims are judged."""
+
+    reference: str = "lara"
+    """The baseline of the published claims."""
+
+    bound: str = "clairvoyant"
+    """The optimum with everything known, the end of the scale for the share of the gap closed."""
+
+    main_workload: str = "supervised"
+    """The workload on which the claims about the training load, heavier loads and attribution are judged."""
+
+    unshaped: str = "mara_no_shaping"
+    """The ablation trained without the log-progress potential."""
+
+    identity_tolerance: float = Field(1e-9, gt=0.0)
+    """Largest error of the shaping identity, in tasks per episode, that counts as rounding."""
+
+    minimum_group_tasks: int = Field(20, ge=1)
+    """Groups with fewer scored tasks are left out when the worst group is sought."""
