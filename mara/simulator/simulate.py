@@ -28,7 +28,7 @@ from mara.workload.trace import Trace
 
 TOTALS = ("busy", "idle", "down", "set_up", "switches", "slots")
 
-_RULES = {
+BROKEN_RULES = {
     NO_SUCH_TASK: "a position that is not among the active tasks",
     NODE_DOWN: "a task for a node that is down",
     TOO_MANY_NODES: "more nodes for one task than the cluster allows",
@@ -171,7 +171,7 @@ def simulate(
         state = new_state(1, prepared.width, cluster.nodes, policy.memory_width, policy.scratch_width)
         episode, slot, rule = policy.run(problem, state, ledger, params, first, last)
         if rule:
-            raise PolicyError(f"policy {policy.name}: episode {episode}, slot {slot}: {_RULES[rule]}")
+            raise PolicyError(f"policy {policy.name}: episode {episode}, slot {slot}: {BROKEN_RULES[rule]}")
 
     edges = np.linspace(0, len(trace.offset) - 1, threads + 1).astype(int)
     if threads == 1:
