@@ -29,8 +29,36 @@ class SlopeSettings(Section):
     """Slope that stands in while there is only one point."""
 
 
+class MarginalSettings(Section):
+    """The distribution of demand by age and deadline alone."""
+
+    tasks: int = Field(20_000, ge=100)
+    """Tasks made of the training curves."""
+    window_classes: int = Field(12, ge=1)
+    """Classes of about equally many windows."""
+
+
+class CalibrationSettings(Section):
+    """Error distributions of point predictors on the calibration split."""
+
+    examples: int = Field(20_000, ge=100)
+    """Questions drawn."""
+    point_classes: int = Field(10, ge=1)
+    """Classes by the point forecast."""
+    age_classes: int = Field(4, ge=1)
+    """Classes by the units so far."""
+    window_classes: int = Field(6, ge=1)
+    """Classes by the window, where the deadline is an input."""
+    borrowed: float = Field(30.0, ge=0)
+    """Examples' worth of the parent class in every class."""
+    error_levels: int = Field(241, ge=3)
+    """Grid of log errors between -6 and 6."""
+
+
 class PredictorSettings(Section):
     """All predictors without a network."""
 
     wls: WlsSettings = WlsSettings()
     slopes: SlopeSettings = SlopeSettings()
+    marginal: MarginalSettings = MarginalSettings()
+    calibration: CalibrationSettings = CalibrationSettings()

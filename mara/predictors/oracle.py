@@ -15,5 +15,7 @@ class Oracle(BasePredictor):
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Repeat ``query.truth``; an :class:`InputError` says so where it is missing."""
         if query.truth is None:
-            raise InputError("oracle: the true demand is not in the query; it can forecast recorded curves only")
+            raise InputError(
+                "oracle: the true demand is not in the query; it can forecast recorded curves only"
+            )
         return Forecast.from_point(query.truth, horizon).settled(query)

@@ -30,17 +30,18 @@ def tabulate(
 ) -> ForecastTable:
     """Forecast after 0, 1, 2, … units of every template up to its demand.
 
-    ``corpus`` must be the one that ``pool.curve`` counts in; ``batch`` is the number of rows asked at a time.
+    ``corpus`` must hold the curves of the pool; ``batch`` is the number of rows asked at a time.
     """
     offset = row_offsets(pool.demand)
-    template = np.repeat(np.arange(len(pool.demand)), np.diff(offset))
+    curve = pool.rows_in(corpus)
+    template = np.repeat(np.arange(len(curve)), np.diff(offset))
     units = np.arange(offset[-1]) - offset[template]
     cdf = np.empty((offset[-1], horizon + 1), dtype=np.float32)
     point = np.empty(offset[-1], dtype=np.float32)
-    order = np.lexsort((pool.curve[template], units))
+    order = np.lexsort((curve[template], units))
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
-        answer = _ask(predictor, pool, corpus, template[rows], units[rows], horizon)
+        answer = _ask(predictor, pool, corpus, curve[template[rows]], template[rows], units[rows], horizon)
         cdf[rows] = answer.cdf
         point[rows] = answer.point
     return ForecastTable(predictor.name, offset, cdf, point)
@@ -50,19 +51,19 @@ def _ask(
     predictor: Predictor,
     pool: TaskPool,
     corpus: Corpus,
+    curve: NDArray[np.int64],
     template: NDArray[np.int64],
     units: NDArray[np.int64],
     horizon: int,
 ) -> Forecast:
-    """Forecasts of templates (R,) after units (R,)."""
-    key = np.stack([pool.curve[template], units], axis=1)
-    prefix, owner = np.unique(key, axis=0, return_inverse=True)
+    """Forecasts of templates (R,), which have the curves (R,), after units (R,)."""
+    prefix, owner = np.unique(np.stack([curve, units], axis=1), axis=0, return_inverse=True)
     owner = owner.reshape(-1)
-    curve, length = prefix[:, 0], prefix[:, 1] + 1
     target = pool.target[template].astype(np.float32)
     window = pool.window[template].astype(np.float32)
     blank = np.full(len(prefix), np.nan, dtype=np.float32)
-    prefixes = Query.of(corpus.loss[curve], length, blank, corpus.schedule[curve])
+    row, length = prefix[:, 0], prefix[:, 1] + 1
+    prefixes = Query.of(corpus.loss[row], length, blank, corpus.schedule[row])
     if isinstance(predictor, ManyTargets):
         return predictor.forecast_many_targets(prefixes, owner, target, window, horizon)
     truth = None

@@ -1,0 +1,97 @@
+"""Examples to fit predictors on: prefixes with targets, and how many further units it took.
+
+Two kinds, in equal parts. *Tasks* ask what the workload will ask: targets and windows taken from another run of
+the group, any number of units up to the demand. *Fractions* ask for a fraction of the best loss so far at a
+random prefix, and carry no window.
+
+Shape legend: B examples, N points a curve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mara.config.workload import TaskSettings
+from mara.curves.corpus import Corpus, concatenate
+from mara.curves.smoothing import demand, smooth
+from mara.curves.synthetic import draw_curves
+from mara.predictors.forecast import Query
+from mara.workload.tasks import make_pool
+
+LEAST_LEFT = 20
+"""An example leaves at least so many units of the curve unseen."""
+HARDEST_FRACTION = 0.15
+"""Targets of the fraction kind lie between this and 1 times the best loss so far, log-uniform."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """B questions with their answers.
+
+    query: the questions. remaining: (B,) units from the prefix to the target; inf where the recorded curve does
+    not get there. left: (B,) units of the curve after the prefix, up to which ``remaining`` is known.
+    """
+
+    query: Query
+    remaining: NDArray[np.float64]
+    left: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.remaining)
+
+
+def training_curves(corpus: Corpus, synthetic: int, rng: np.random.Generator) -> Corpus:
+    """The predictors' part of the training split, and ``synthetic`` curves from the frozen prior."""
+    recorded = corpus.of(split="train", part="predictor")
+    return concatenate([recorded, draw_curves(synthetic, rng)]) if synthetic else recorded
+
+
+def draw_examples(corpus: Corpus, count: int, rng: np.random.Generator) -> Examples:
+    """``count`` examples, half tasks (from groups with at least two runs) and half fractions."""
+    _, code, size = np.unique(corpus.group, return_inverse=True, return_counts=True)
+    paired = corpus.select(size[code] > 1)
+    tasks = count // 2 if len(paired) else 0
+    parts = [_fractions(corpus, count - tasks, rng)]
+    if tasks:
+        parts.append(_tasks(paired, tasks, rng))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    loss, schedule, length, target, window, reached = columns
+    units = length - 1
+    points = loss.shape[1]
+    return Examples(
+        query=Query.of(loss, length, target, schedule, window),
+        remaining=np.where(reached < points, reached - units.astype(np.float64), np.inf),
+        left=points - length,
+    )
+
+
+def _tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
+    """Columns of ``draw_examples`` for workload tasks; short prefixes are drawn more often than long ones."""
+    pool = make_pool(corpus, TaskSettings(templates=count), rng)
+    longest = np.minimum(pool.demand.astype(np.int64), corpus.loss.shape[1] - LEAST_LEFT)
+    length = 1 + np.floor(longest * rng.random(count) ** 1.5).astype(np.int64)
+    length = np.minimum(length, np.maximum(corpus.diverged_at[pool.curve], 1))
+    return (
+        corpus.loss[pool.curve],
+        corpus.schedule[pool.curve],
+        length,
+        pool.target.astype(np.float64),
+        pool.window.astype(np.float64),
+        pool.demand.astype(np.float64),
+    )
+
+
+def _fractions(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
+    """Columns of ``draw_examples`` for fractions of the best loss so far."""
+    curve = rng.integers(len(corpus), size=count)
+    latest = corpus.loss.shape[1] - LEAST_LEFT
+    length = np.rint(np.exp(rng.uniform(0, np.log(latest), size=count))).astype(np.int64)
+    length = np.minimum(length, np.maximum(corpus.diverged_at[curve], 1))
+    loss = corpus.loss[curve]
+    best = Query.of(loss, length, np.ones(count)).best_smoothed()
+    target = best * np.exp(rng.uniform(np.log(HARDEST_FRACTION), 0, size=count))
+    reached = demand(smooth(loss).astype(np.float64), target).astype(np.float64)
+    return loss, corpus.schedule[curve], length, target, np.full(count, np.nan), reached

@@ -1,0 +1,100 @@
+"""Predictors by name. Modules are imported when first asked for, so that a slope needs no neural network."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from mara.config.flow import FlowSettings
+from mara.config.predictors import PredictorSettings
+from mara.errors import InputError
+from mara.predictors.forecast import Predictor
+
+Build = Callable[[PredictorSettings, FlowSettings, bool], Predictor]
+"""Makes an unfitted predictor from the settings; the last argument says whether the deadline is an input."""
+
+
+def _wls(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.wls import Wls
+
+    return Wls(settings.wls)
+
+
+def _wls_calibrated(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.calibration import Calibrated
+    from mara.predictors.wls import Wls
+
+    return Calibrated(Wls(settings.wls), "wls_calibrated", deadline, settings.calibration)
+
+
+def _slope_loglog(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.slopes import Slope
+
+    return Slope("loglog", settings.slopes)
+
+
+def _slope_semilog(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.slopes import Slope
+
+    return Slope("semilog", settings.slopes)
+
+
+def _slope_calibrated(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.calibration import Calibrated
+    from mara.predictors.slopes import Slope
+
+    return Calibrated(Slope("loglog", settings.slopes), "slope_calibrated", deadline, settings.calibration)
+
+
+def _marginal(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.marginal import Marginal
+
+    return Marginal(deadline, settings.marginal)
+
+
+def _oracle(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.oracle import Oracle
+
+    return Oracle()
+
+
+_BUILD: dict[str, tuple[Build, bool]] = {
+    "wls": (_wls, False),
+    "slope_loglog": (_slope_loglog, False),
+    "slope_semilog": (_slope_semilog, False),
+    "oracle": (_oracle, False),
+    "wls_calibrated": (_wls_calibrated, True),
+    "slope_calibrated": (_slope_calibrated, True),
+    "marginal": (_marginal, True),
+}
+"""Name -> how to build it, and whether there is a variant ``<name>_deadline`` that also reads the window."""
+
+DEADLINE = "_deadline"
+
+PREDICTORS: tuple[str, ...] = tuple(_BUILD) + tuple(
+    name + DEADLINE for name, (_, has_variant) in _BUILD.items() if has_variant
+)
+"""All names."""
+
+
+def _find(name: str) -> tuple[Build, bool]:
+    if name not in PREDICTORS:
+        near = difflib.get_close_matches(name, PREDICTORS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(PREDICTORS)}"
+        raise InputError(f"predictor {name!r}: unknown; {hint}")
+    deadline = name not in _BUILD
+    return _BUILD[name.removesuffix(DEADLINE)][0], deadline
+
+
+def make_predictor(
+    name: str, settings: PredictorSettings | None = None, flow: FlowSettings | None = None
+) -> Predictor:
+    """An unfitted predictor; an :class:`InputError` suggests the nearest name for one that does not exist."""
+    build, deadline = _find(name)
+    return build(settings or PredictorSettings(), flow or FlowSettings(), deadline)
+
+
+def load_predictor(name: str, path: Path) -> Predictor:
+    """Read the fitted predictor that was saved at ``path``."""
+    return type(make_predictor(name)).load(path)
