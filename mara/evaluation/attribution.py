@@ -76,9 +76,10 @@ def effect_rows(outcomes: PairedOutcomes, parts: Mapping[str, Parts], base: str)
     for full, method in cells.items():
         if full.predictor == start.predictor or full.allocator == start.allocator:
             continue
-        for effect, weights in effect_contrasts(start, full):
-            if not weights.keys() <= cells.keys():
-                continue
+        contrasts = effect_contrasts(start, full)
+        if any(not weights.keys() <= cells.keys() for _, weights in contrasts):
+            continue
+        for effect, weights in contrasts:
             members = [cells[cell] for cell in weights]
             drawn = outcomes.resample(members, "group")
             value = drawn.interval(list(weights.values()), settings.confidence)

@@ -123,8 +123,8 @@ C5 = Statement(
     "C5",
     "change in completion owed to the predictor, out of the lead over LARA",
     "the gain is attributed to demand estimation",
-    "holds if the predictor's main effect in the factorial (wls to flow, averaged over the allocators lara and "
-    "mat) and its excess over the allocator's both have intervals above zero",
+    "holds if the whole lead, the predictor's main effect in the factorial (LARA's to MARA's predictor, "
+    "averaged over both allocators) and its excess over the allocator's all have intervals above zero",
     "attribution",
 )
 C6 = Statement(
@@ -184,8 +184,11 @@ def prediction_claim(differences: pd.DataFrame) -> Verdict:
     for family in ("supervised", "vision", "rl"):
         if family not in set(rows["family"]):
             return C1.unmeasured(f"prediction_differences.csv: predictor=flow, baseline=wls, family={family}")
-    leads = [Interval(-float(r.difference), -float(r.diff_high), -float(r.diff_low)) for r in rows.itertuples()]
-    names = [f"{r.family} ({r.split})" for r in rows.itertuples()]
+    leads = [
+        Interval(*(-float(row[column]) for column in ("difference", "diff_high", "diff_low")))
+        for _, row in rows.iterrows()
+    ]
+    names = [f"{row['family']} ({row['split']})" for _, row in rows.iterrows()]
     worst = rows.iloc[weakest(leads)]
     return C1.verdict(
         leads[weakest(leads)],
@@ -301,7 +304,7 @@ def attribution_claim(effects: pd.DataFrame, settings: EvaluationSettings) -> Ve
     size = rows.loc["predictor"]
     return C5.verdict(
         value["predictor"],
-        above_zero(value["predictor"]) and above_zero(value["predictor_minus_allocator"]),
+        all(above_zero(value[name]) for name in ("total", "predictor", "predictor_minus_allocator")),
         f"{size['n_episodes']} episodes, {size['n_groups']} groups",
         f"effects.csv: {place}, effect=predictor",
         note,
