@@ -82,8 +82,8 @@ class Corpus:
         Args:
             family: supervised, vision, rl or synthetic; None for all.
             split: train, calibration, validation or test; None for all.
-            part: ``predictor`` (what predictors are fitted on) or ``allocator`` (what allocators are trained on, so
-                that their forecasts are out of sample): about 75 % and 25 % of the training groups.
+            part: ``predictor`` (what predictors are fitted on) or ``allocator`` (what allocators are trained
+                on, so that their forecasts are out of sample): about 75 % and 25 % of the training groups.
 
         Raises:
             ValueError: for a name that does not exist, or a part of another split than train.
@@ -119,7 +119,7 @@ def concatenate(parts: Sequence[Corpus]) -> Corpus:
 
 
 def siblings(corpus: Corpus) -> list[NDArray[np.int64]]:
-    """Rows of runs with the same group and settings but different seeds, one array per such set of two or more."""
+    """Rows of runs that differ in the seed only, one array for each set of two or more."""
     sets: dict[tuple[str, str], list[int]] = {}
     for row, (group, config) in enumerate(zip(corpus.group, corpus.config, strict=True)):
         sets.setdefault((str(group), json.dumps(config, sort_keys=True)), []).append(row)
@@ -138,7 +138,9 @@ def load_corpus(directory: Path | None = None) -> Corpus:
     folder = DATA_DIRECTORY if directory is None else directory
     paths = [folder / f"{family}.parquet" for family in FAMILIES if (folder / f"{family}.parquet").exists()]
     if not paths:
-        raise InputError(f"{folder}: no corpus here; expected supervised.parquet, vision.parquet or rl.parquet")
+        raise InputError(
+            f"{folder}: no corpus here; expected supervised.parquet, vision.parquet or rl.parquet"
+        )
     seen: dict[str, Path] = {}
     split_of: dict[str, tuple[str, Path]] = {}
     parts = []
@@ -146,12 +148,18 @@ def load_corpus(directory: Path | None = None) -> Corpus:
         corpus = read_curves(path)
         for row, (name, group, split) in enumerate(zip(corpus.id, corpus.group, corpus.split, strict=True)):
             if name in seen:
-                raise _problem(path, row, name, "id", f"duplicate of a row in {seen[name].name}; ids must be unique")
+                raise _problem(
+                    path, row, name, "id", f"duplicate of a row in {seen[name].name}; ids must be unique"
+                )
             seen[name] = path
             first, where = split_of.setdefault(group, (split, path))
             if first != split:
                 raise _problem(
-                    path, row, name, "split", f"group {group} is in {first} too ({where.name}); one split a group"
+                    path,
+                    row,
+                    name,
+                    "split",
+                    f"group {group} is in {first} too ({where.name}); one split a group",
                 )
         parts.append(corpus)
     return concatenate(parts)
@@ -181,7 +189,9 @@ def read_curves(path: Path) -> Corpus:
     integers = {}
     for name in INTEGER_COLUMNS:
         if not pa.types.is_integer(table.schema.field(name).type):
-            raise InputError(f"{path}: column {name} holds {table.schema.field(name).type}; expected whole numbers")
+            raise InputError(
+                f"{path}: column {name} holds {table.schema.field(name).type}; expected whole numbers"
+            )
         integers[name] = table.column(name).to_numpy()
     curves = {name: _curve_column(table, name, path, ids) for name in CURVE_COLUMNS}
     corpus = Corpus(
@@ -205,7 +215,9 @@ def write_curves(corpus: Corpus, path: Path) -> None:
         for name in TEXT_COLUMNS
         if name != "config"
     }
-    columns["config"] = pa.array([json.dumps(config, sort_keys=True) for config in corpus.config], pa.string())
+    columns["config"] = pa.array(
+        [json.dumps(config, sort_keys=True) for config in corpus.config], pa.string()
+    )
     columns["seed"] = pa.array(corpus.seed, pa.int64())
     columns["diverged_at"] = pa.array(corpus.diverged_at, pa.int32())
     for name, values in (
@@ -275,19 +287,29 @@ def _check_names(corpus: Corpus, path: Path) -> None:
             raise _problem(path, row, name, "id", f"duplicate of row {seen[name]}; ids must be unique")
         seen[name] = row
         if family not in FAMILIES:
-            raise _problem(path, row, name, "family", f"unknown family {family!r}; known are {', '.join(FAMILIES)}")
+            raise _problem(
+                path, row, name, "family", f"unknown family {family!r}; known are {', '.join(FAMILIES)}"
+            )
         if split not in SPLITS:
-            raise _problem(path, row, name, "split", f"unknown split {split!r}; known are {', '.join(SPLITS)}")
+            raise _problem(
+                path, row, name, "split", f"unknown split {split!r}; known are {', '.join(SPLITS)}"
+            )
         if family in HELD_OUT_FAMILIES and split != "test":
-            raise _problem(path, row, name, "split", f"{family} is held out, so its split must be test, not {split}")
+            raise _problem(
+                path, row, name, "split", f"{family} is held out, so its split must be test, not {split}"
+            )
         if split_of.setdefault(group, split) != split:
-            raise _problem(path, row, name, "split", f"group {group} is in {split_of[group]} too; one split a group")
+            raise _problem(
+                path, row, name, "split", f"group {group} is in {split_of[group]} too; one split a group"
+            )
 
 
 def _check_values(corpus: Corpus, path: Path) -> None:
     """Losses positive and finite up to the marked divergence and NaN from there on; learning rates known."""
     marked = (corpus.diverged_at >= 1) & (corpus.diverged_at <= POINTS)
-    _refuse(~marked, corpus, path, "diverged_at", lambda row: f"{corpus.diverged_at[row]}; expected 1 .. {POINTS}")
+    _refuse(
+        ~marked, corpus, path, "diverged_at", lambda row: f"{corpus.diverged_at[row]}; expected 1 .. {POINTS}"
+    )
     before = np.arange(POINTS) < corpus.diverged_at[:, None]
     for column, values in (("train_loss", corpus.train_loss), ("validation_loss", corpus.loss)):
         good = np.where(before, np.isfinite(values) & (values > 0), np.isnan(values))
@@ -309,7 +331,7 @@ def _check_values(corpus: Corpus, path: Path) -> None:
     )
 
 
-def _refuse(bad: NDArray[np.bool_], corpus: Corpus, path: Path, column: str, describe: Any) -> None:
+def _refuse(bad: NDArray, corpus: Corpus, path: Path, column: str, describe: Any) -> None:
     if bad.any():
         row = int(bad.argmax())
         raise _problem(path, row, corpus.id[row], column, describe(row))

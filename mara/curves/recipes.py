@@ -123,7 +123,9 @@ def find_batches(ids: Iterable[str]) -> list[tuple[ModuleType, list[Recipe]]]:
                 wanted -= held
         if not wanted:
             return found
-    raise InputError(f"no recipe has the id {min(wanted)!r}; ids stand in column id of mara/curves/data/*.parquet")
+    raise InputError(
+        f"no recipe has the id {min(wanted)!r}; ids stand in column id of mara/curves/data/*.parquet"
+    )
 
 
 def fingerprint(batch: list[Recipe]) -> str:

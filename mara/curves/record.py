@@ -1,9 +1,9 @@
 """Record the corpus: ``python -m mara.curves.record --all`` or ``--ids ID ...``.
 
-Batches are recorded in worker processes of one thread each. Every finished batch becomes a shard in a folder, so that a
-killed run goes on where it stopped; the family's Parquet file appears when all of its shards are there. With
-``--ids`` the batches of those curves are recorded again and compared bit by bit with the corpus. Shards do not know of changes to a
-recorder's code: remove the folder after such a change.
+Batches are recorded in worker processes of one thread each. Every finished batch becomes a shard in a folder, so
+that a killed run goes on where it stopped; the family's Parquet file appears when all of its shards are there.
+Shards do not know of changes to a recorder's code: remove their folder after such a change. With ``--ids`` the
+batches of those curves are recorded again and compared bit by bit with the corpus.
 
 Shapes: B recipes of a batch, N = 200 points.
 """
@@ -59,7 +59,9 @@ def as_corpus(recipes: Sequence[Recipe], recorded: Recorded) -> Corpus:
         validation = np.asarray(recorded.validation_loss, dtype=np.float64)
         train = np.asarray(recorded.train_loss, dtype=np.float64)
         finite = np.isfinite(validation) & np.isfinite(train)
-        finite &= (validation <= DIVERGENCE_FACTOR * validation[:, :1]) & (train <= DIVERGENCE_FACTOR * train[:, :1])
+        finite &= (validation <= DIVERGENCE_FACTOR * validation[:, :1]) & (
+            train <= DIVERGENCE_FACTOR * train[:, :1]
+        )
     if not finite[:, 0].all() or not np.isfinite(recorded.schedule).all():
         raise ValueError(f"batch {recipes[0].batch}: a curve has no finite start or learning rate")
     diverged_at = np.where(finite.all(axis=1), POINTS, finite.argmin(axis=1)).astype(np.int32)
@@ -112,7 +114,7 @@ def record_ids(ids: Sequence[str], jobs: int = 1) -> Corpus:
 
 
 def record_family(family: str, output: Path, shards: Path, jobs: int) -> Path:
-    """Record all curves of a family into ``output/<family>.parquet``, going on from the shards that are there."""
+    """Record all curves of a family into ``output/<family>.parquet``, going on from finished shards."""
     batches = family_batches(family)
     folder = shards / family
     folder.mkdir(parents=True, exist_ok=True)
@@ -139,8 +141,13 @@ def _shard(folder: Path, batch: Batch) -> Path:
 def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
     """Record batches in ``jobs`` fresh processes of one thread each, yielding them as they finish."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        futures = {pool.submit(_record_named, module.__name__, recipes): (module, recipes) for module, recipes in batches}
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
+    ) as pool:
+        futures = {
+            pool.submit(_record_named, module.__name__, recipes): (module, recipes)
+            for module, recipes in batches
+        }
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -174,7 +181,9 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--all", action="store_true", help="record every curve")
     what.add_argument("--family", choices=FAMILIES, help="record every curve of one family")
-    what.add_argument("--ids", nargs="+", metavar="ID", help="record these again and compare them with the corpus")
+    what.add_argument(
+        "--ids", nargs="+", metavar="ID", help="record these again and compare them with the corpus"
+    )
     parser.add_argument("--output", type=Path, default=DATA_DIRECTORY, help="folder of the Parquet files")
     parser.add_argument("--shards", type=Path, default=SHARDS, help="folder of the finished batches")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
