@@ -1,0 +1,111 @@
+"""The whole experiment's settings: the sections of all parts, and how they are read.
+
+The full run's values are the models' defaults. ``python -m mara.config.experiment`` writes
+``config/config.yaml`` and the JSON schema for editors from them; a test holds the files in step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from mara.config.allocators import AllocatorSettings
+from mara.config.base import Section
+from mara.config.cluster import ClusterSettings
+from mara.config.evaluation import EvaluationSettings
+from mara.config.flow import FlowSettings
+from mara.config.mat import MatSettings
+from mara.config.predictors import PredictorSettings
+from mara.config.problems import SettingsError, describe
+from mara.config.study import StudySettings
+from mara.config.workload import ArrivalSettings, TaskSettings
+from mara.files import atomic_path
+
+
+class Experiment(Section):
+    """Settings of MARA's experiment."""
+
+    study: StudySettings = StudySettings()
+    """What is compared with what, on which episodes, with which seeds."""
+    tasks: TaskSettings = TaskSettings()
+    """Targets and windows of the tasks."""
+    arrivals: ArrivalSettings = ArrivalSettings()
+    """Arrival process and the spans of an episode."""
+    cluster: ClusterSettings = ClusterSettings()
+    """The nodes."""
+    predictors: PredictorSettings = PredictorSettings()
+    """Predictors without a network."""
+    flow: FlowSettings = FlowSettings()
+    """The flow-matching predictor and the one-pass head beside it."""
+    allocators: AllocatorSettings = AllocatorSettings()
+    """Allocators without a network, and the budget of their tuning."""
+    mat: MatSettings = MatSettings()
+    """The multi-agent transformer and its training."""
+    evaluation: EvaluationSettings = EvaluationSettings()
+    """Intervals and verdicts."""
+
+
+def load_experiment(settings: Mapping[str, Any], files: Iterable[Path] = ()) -> Experiment:
+    """Validate merged settings; ``files`` are where they came from, later ones overriding earlier ones.
+
+    Raises:
+        SettingsError: with one line for each thing that is wrong.
+    """
+    try:
+        return Experiment.model_validate(settings)
+    except ValidationError as error:
+        raise SettingsError(describe(error, Experiment, files)) from None
+
+
+def _comment(field: FieldInfo, indent: str) -> list[str]:
+    return [f"{indent}# {line}" for line in (field.description or "").splitlines()]
+
+
+def _yaml_lines(model: BaseModel, indent: str = "") -> list[str]:
+    """Every setting with its default, under its description."""
+    lines = []
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        lines += _comment(field, indent)
+        if isinstance(value, BaseModel):
+            lines += [f"{indent}{name}:", *_yaml_lines(value, indent + "  ")]
+        else:
+            plain = json.loads(json.dumps(model.model_dump(mode="json")[name]))
+            text = yaml.safe_dump(plain, default_flow_style=True, width=10_000).removesuffix("...\n").strip()
+            lines.append(f"{indent}{name}: {text}")
+    return lines
+
+
+def default_yaml() -> str:
+    """Return the text of ``config/config.yaml``."""
+    head = [
+        "# Settings of the full run, written by `python -m mara.config.experiment` from the models in mara/config;",
+        "# to change a run, edit here or give `--configfile FILE` with only the settings that differ.",
+        "# yaml-language-server: $schema=../workflow/schemas/config.schema.json",
+    ]
+    return "\n".join([*head, *_yaml_lines(Experiment())]) + "\n"
+
+
+def json_schema() -> str:
+    """Return the text of ``workflow/schemas/config.schema.json``."""
+    return json.dumps(Experiment.model_json_schema(), indent=2) + "\n"
+
+
+def main() -> None:
+    """Write the default settings and their schema into the working folder's ``config/`` and ``workflow/``."""
+    for path, text in (
+        ("config/config.yaml", default_yaml()),
+        ("workflow/schemas/config.schema.json", json_schema()),
+    ):
+        with atomic_path(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Turn the scores of all cases into tables: errors with intervals, paired differences, calibration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from mara.config.evaluation import EvaluationSettings
+from mara.errors import exit_on_input_error
+from mara.evaluation.prediction import (
+    SCORES,
+    WITH_INTERVAL,
+    paired_difference,
+    pit_histogram,
+    resampled_scores,
+    share_below,
+)
+from mara.files import atomic_path
+from mara.stages.arguments import read_settings, stage_parser
+
+SPLIT = {"supervised": "in_distribution", "vision": "held_out", "rl": "held_out"}
+LEVELS = np.linspace(0.05, 0.95, 19)
+PIT_BINS = 10
+
+
+def score_columns(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Scores of a predictor's cases by name, (B,) each."""
+    return {score: frame[score].to_numpy(dtype=np.float64) for score in SCORES}
+
+
+def prediction_row(name: str, frame: pd.DataFrame, settings: EvaluationSettings) -> dict[str, object]:
+    """One row of ``prediction.csv``: one predictor on one family."""
+    by_case, group = score_columns(frame), frame["group"].to_numpy(dtype=str)
+    family = str(frame["family"].iloc[0])
+    row: dict[str, object] = {
+        "predictor": name,
+        "family": family,
+        "split": SPLIT[family],
+        "n_cases": len(frame),
+        "n_groups": len(np.unique(group)),
+    }
+    for score in SCORES:
+        if score in WITH_INTERVAL:
+            rng = np.random.default_rng(settings.seed)
+            resampled = resampled_scores({name: by_case}, score, group, settings.resamples, rng)
+            interval = resampled.interval([1.0], settings.confidence)
+            row |= {score: interval.estimate, f"{score}_low": interval.low, f"{score}_high": interval.high}
+        else:
+            defined = by_case[score][np.isfinite(by_case[score])]
+            row[score] = float(defined.mean()) if defined.size else float("nan")
+    return row | {"ms_per_curve": float(frame["ms_per_curve"].iloc[0])}
+
+
+def difference_rows(
+    name: str, frame: pd.DataFrame, others: dict[str, pd.DataFrame], settings: EvaluationSettings
+) -> list[dict[str, object]]:
+    """Paired differences of one predictor to all others on one family, in nMAE and nCRPS."""
+    group, family = frame["group"].to_numpy(dtype=str), str(frame["family"].iloc[0])
+    rows: list[dict[str, object]] = []
+    for other, other_frame in others.items():
+        for score in WITH_INTERVAL:
+            rng = np.random.default_rng(settings.seed)
+            difference = paired_difference(
+                score_columns(frame), score_columns(other_frame), score, group, settings.resamples, rng
+            )
+            rows.append(
+                {
+                    "predictor": name,
+                    "baseline": other,
+                    "family": family,
+                    "split": SPLIT[family],
+                    "score": score,
+                    "difference": difference.estimate,
+                    "diff_low": difference.low,
+                    "diff_high": difference.high,
+                    "n_cases": len(frame),
+                    "n_groups": len(np.unique(group)),
+                }
+            )
+    return rows
+
+
+def calibration_rows(name: str, frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Reliability (share of truths below each quantile) and PIT histogram of one predictor on one family."""
+    lower, upper = frame["pit_lower"].to_numpy(), frame["pit_upper"].to_numpy()
+    common = {"predictor": name, "family": str(frame["family"].iloc[0]), "n": len(frame)}
+    rows: list[dict[str, object]] = [
+        {**common, "kind": "reliability", "x": level, "value": float(share_below(level, lower, upper).mean())}
+        for level in LEVELS
+    ]
+    for k, density in enumerate(pit_histogram(lower, upper, PIT_BINS)):
+        rows.append({**common, "kind": "pit", "x": k / PIT_BINS, "value": float(density)})
+    return rows
+
+
+def main() -> None:
+    """Write ``prediction.csv``, ``prediction_differences.csv`` and ``calibration.csv``."""
+    parser = stage_parser(__doc__)
+    parser.add_argument("--scores", nargs="+", type=Path, required=True)
+    parser.add_argument("--prediction", type=Path, required=True)
+    parser.add_argument("--differences", type=Path, required=True)
+    parser.add_argument("--calibration", type=Path, required=True)
+    arguments = parser.parse_args()
+    settings = read_settings(EvaluationSettings, arguments.settings)
+    frames = {path.stem: pd.read_parquet(path) for path in arguments.scores}
+    prediction: list[dict[str, object]] = []
+    differences: list[dict[str, object]] = []
+    calibration: list[dict[str, object]] = []
+    for family in SPLIT:
+        of_family = {name: frame[frame["family"] == family] for name, frame in frames.items()}
+        for name, frame in of_family.items():
+            if frame.empty:
+                continue
+            prediction.append(prediction_row(name, frame, settings))
+            calibration += calibration_rows(name, frame)
+            if name.startswith(("flow", "direct")):
+                others = {other: rows for other, rows in of_family.items() if other != name}
+                differences += difference_rows(name, frame, others, settings)
+    for path, rows in (
+        (arguments.prediction, prediction),
+        (arguments.differences, differences),
+        (arguments.calibration, calibration),
+    ):
+        with atomic_path(path) as temporary:
+            pd.DataFrame(rows).to_csv(temporary, index=False)
+
+
+if __name__ == "__main__":
+    exit_on_input_error(main)

@@ -1,0 +1,53 @@
+"""Ask one predictor about every case of the protocol, on the test split and the held-out families."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from mara.curves.corpus import load_corpus
+from mara.errors import exit_on_input_error
+from mara.evaluation.prediction import ask, probability_integral, protocol_cases, scores
+from mara.files import atomic_path
+from mara.predictors.registry import load_predictor
+
+
+def main() -> None:
+    """Write one row a case: what it is, its scores, its probability integral and the time a forecast took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--predictor", required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    predictor = load_predictor(arguments.predictor, arguments.model)
+    cases = protocol_cases(load_corpus().of(split="test"))
+    start = time.perf_counter()
+    forecast = ask(predictor, cases)
+    elapsed = time.perf_counter() - start
+    lower, upper = probability_integral(forecast, cases.truth, cases.left)
+    frame = pd.DataFrame(
+        {
+            "predictor": arguments.predictor,
+            "family": cases.family.astype(str),
+            "group": cases.group.astype(str),
+            "prefix": cases.query.length,
+            "fraction": cases.fraction,
+            "truth": cases.truth,
+            "left": cases.left,
+            "reached": np.isfinite(cases.truth),
+            "pit_lower": lower,
+            "pit_upper": upper,
+            "ms_per_curve": 1e3 * elapsed / len(cases),
+            **scores(forecast, cases),
+        }
+    )
+    with atomic_path(arguments.output) as temporary:
+        frame.to_parquet(temporary, index=False)
+
+
+if __name__ == "__main__":
+    exit_on_input_error(main)

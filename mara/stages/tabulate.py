@@ -1,0 +1,37 @@
+"""Forecast the remaining demand of every task of a pool after every unit it may have received."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mara.curves.corpus import load_corpus
+from mara.errors import InputError, exit_on_input_error
+from mara.predictors.registry import load_predictor
+from mara.predictors.table import tabulate
+from mara.workload.tasks import TaskPool
+
+
+def main() -> None:
+    """Write the forecast table (a folder of arrays)."""
+    import argparse
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--predictor", required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--pool", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    pool = TaskPool.load(arguments.pool)
+    families = np.unique(pool.family)
+    if len(families) != 1:
+        raise InputError(f"{arguments.pool}: holds {len(families)} families; a pool must be of one")
+    predictor = load_predictor(arguments.predictor, arguments.model)
+    corpus = load_corpus()
+    corpus = corpus.select(np.isin(corpus.id, pool.curve_id))
+    tabulate(predictor, pool, corpus).save(arguments.output)
+
+
+if __name__ == "__main__":
+    exit_on_input_error(main)

@@ -1,0 +1,78 @@
+# Allocators: weights tuned on training episodes, networks trained on them.
+
+
+def method_forecasts(method, pool):
+    """Forecast table that a method reads on a pool; nothing for methods that read none."""
+    predictor = METHODS[method].predictor
+    return [f"results/forecasts/{predictor}/{pool}"] if predictor else []
+
+
+def forecasts_option(method, pool):
+    """The same as a command-line option."""
+    return " ".join(f"--forecasts {path}" for path in method_forecasts(method, pool))
+
+
+rule tune:
+    """Tune a method's weights on training episodes of the setting it is tested in."""
+    input:
+        CORPUS,
+        code("stages.tune"),
+        lambda wildcards: method_forecasts(wildcards.method, "training"),
+        pool="results/pools/training.parquet",
+        trace="results/traces/training/{scenario}/load{load}.parquet",
+    output:
+        "results/tuned/{scenario}/load{load}/{method}.json",
+    log:
+        "results/logs/tune/{scenario}/load{load}/{method}.log",
+    benchmark:
+        "results/benchmarks/tune/{scenario}/load{load}/{method}.tsv"
+    params:
+        settings=lambda wildcards: json.dumps(
+            {
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
+                "weights": method_weights(wildcards.method),
+                "tuner": SETTINGS.allocators.tuner.model_dump(mode="json"),
+                "episodes": STUDY.episodes.tuning,
+            },
+            sort_keys=True,
+        ),
+        forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
+        seed=STUDY.seeds.allocators,
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=30,
+    shell:
+        "python -m mara.stages.tune --settings {params.settings:q} --method {wildcards.method} --pool {input.pool} "
+        "--trace {input.trace} {params.forecasts} --seed {params.seed} --output {output} > {log} 2>&1"
+
+
+rule train_mat:
+    """Train the multi-agent transformer once: one method, one training seed."""
+    input:
+        code("stages.train_mat"),
+        lambda wildcards: method_forecasts(wildcards.method, "training"),
+        pool="results/pools/training.parquet",
+        traces=expand(
+            "results/traces/training/standard/load{load}.parquet",
+            load=[load_name(load) for load in STUDY.training_loads],
+        ),
+        index="results/tuned/standard/load1/index.json",
+    output:
+        policy="results/mat/{method}/seed{seed}/policy.pt",
+        log="results/mat/{method}/seed{seed}/training.csv",
+    log:
+        "results/logs/train_mat/{method}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/train_mat/{method}/seed{seed}.tsv"
+    params:
+        settings=lambda wildcards: mat_settings(wildcards.method),
+        forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
+    threads: 1
+    resources:
+        mem_mb=3000,
+        runtime=60,
+    shell:
+        "python -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
+        "--traces {input.traces} {params.forecasts} --index {input.index} --seed {wildcards.seed} "
+        "--output {output.policy} --training-log {output.log} > {log} 2>&1"

@@ -1,0 +1,220 @@
+# Figures, run times, provenance and the report.
+
+# Figure -> its options and the tables that they take.
+FIGURES = {
+    "prediction_error": {"prediction": "prediction"},
+    "calibration": {"calibration": "calibration"},
+    "forecast_fans": {"fans": "fans"},
+    "completion_training": {"completion": "completion"},
+    "completion_load": {"completion": "completion"},
+    "held_out": {"completion": "completion"},
+    "gap_closed": {"gap": "gap"},
+    "gantt": {"events": "gantt_events", "tasks": "gantt_tasks"},
+    "training_flow": {"training": "training_flow"},
+    "training_mat": {"training": "training_mat"},
+    "sample_curves": {"curves": "sample_curves"},
+    "runtime": {"runtime": "runtime"},
+}
+if STUDY.attribution:
+    FIGURES["attribution"] = {"attribution": "attribution", "effects": "effects"}
+if STUDY.ablation:
+    FIGURES["ablation"] = {"ablation": "ablation"}
+if STUDY.scenarios:
+    FIGURES["stress"] = {"stress": "stress"}
+
+
+rule figure:
+    """Draw one figure from its tables."""
+    input:
+        lambda wildcards: code(f"figures.{wildcards.figure}"),
+        lambda wildcards: [f"results/tables/{table}.csv" for table in FIGURES[wildcards.figure].values()],
+    output:
+        multiext("results/figures/{figure}", ".svg", ".png", ".json"),
+    log:
+        "results/logs/figure/{figure}.log",
+    benchmark:
+        "results/benchmarks/figure/{figure}.tsv"
+    params:
+        tables=lambda wildcards: " ".join(
+            f"--{option} results/tables/{table}.csv" for option, table in FIGURES[wildcards.figure].items()
+        ),
+    wildcard_constraints:
+        figure="|".join(FIGURES),
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
+        "> {log} 2>&1"
+
+
+rule sample_curves:
+    """Pick recorded curves of every family to look at."""
+    input:
+        CORPUS,
+        code("stages.sample_curves"),
+    output:
+        curves="results/tables/sample_curves.csv",
+        corpus="results/tables/corpus.csv",
+    log:
+        "results/logs/sample_curves.log",
+    benchmark:
+        "results/benchmarks/sample_curves.tsv"
+    params:
+        seed=STUDY.seeds.workload,
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.sample_curves --seed {params.seed} --curves {output.curves} "
+        "--corpus {output.corpus} > {log} 2>&1"
+
+
+rule forecast_fans:
+    """Set forecasts of a few test cases beside the truth."""
+    input:
+        CORPUS,
+        code("stages.forecast_fans", *PREDICTORS["flow"].modules, *PREDICTORS["wls"].modules),
+        flow="results/predictors/flow/model",
+        wls="results/predictors/wls/model",
+    output:
+        "results/tables/fans.csv",
+    log:
+        "results/logs/forecast_fans.log",
+    benchmark:
+        "results/benchmarks/forecast_fans.tsv"
+    params:
+        seed=STUDY.seeds.test,
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} "
+        "--output {output} > {log} 2>&1"
+
+
+rule gantt:
+    """Log one test episode under LARA and MARA, slot by slot."""
+    input:
+        code("stages.log_episode"),
+        lambda wildcards: method_forecasts("lara", "supervised") + method_forecasts("mara", "supervised"),
+        pool="results/pools/supervised.parquet",
+        trace="results/traces/supervised/standard/load1.parquet",
+        policy="results/mat/mara/seed{}/policy.pt".format(STUDY.train_seeds[0]),
+    output:
+        events="results/tables/gantt_events.csv",
+        tasks="results/tables/gantt_tasks.csv",
+    log:
+        "results/logs/gantt.log",
+    benchmark:
+        "results/benchmarks/gantt.tsv"
+    params:
+        settings=json.dumps(
+            {"cluster": SETTINGS.cluster.model_dump(mode="json"), "weights": method_weights("lara")},
+            sort_keys=True,
+        ),
+        lara=" ".join(method_forecasts("lara", "supervised")),
+        mara=" ".join(method_forecasts("mara", "supervised")),
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.log_episode --settings {params.settings:q} --pool {input.pool} "
+        "--trace {input.trace} --lara-forecasts {params.lara} --mara-forecasts {params.mara} "
+        "--policy {input.policy} --events {output.events} --tasks {output.tasks} > {log} 2>&1"
+
+
+rule training_curves:
+    """Join the training logs of the flow and of the transformer."""
+    input:
+        code("stages.training_curves"),
+        flow=expand("results/predictors/{predictor}/training.csv", predictor=LEARNED_PREDICTORS),
+        mat=expand("results/mat/mara/seed{seed}/training.csv", seed=STUDY.train_seeds),
+    output:
+        flow="results/tables/training_flow.csv",
+        mat="results/tables/training_mat.csv",
+    log:
+        "results/logs/training_curves.log",
+    benchmark:
+        "results/benchmarks/training_curves.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.training_curves --flow {input.flow} --mat {input.mat} "
+        "--flow-table {output.flow} --mat-table {output.mat} > {log} 2>&1"
+
+
+rule runtime_table:
+    """Sum up what every rule cost."""
+    input:
+        code("stages.runtime_table"),
+        "results/tables/claims.csv",
+    output:
+        "results/tables/runtime.csv",
+    log:
+        "results/logs/runtime_table.log",
+    benchmark:
+        "results/benchmarks/runtime_table.tsv"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    shell:
+        "python -m mara.stages.runtime_table --benchmarks results/benchmarks --output {output} > {log} 2>&1"
+
+
+rule provenance:
+    """Write down versions, seeds, settings, hardware and the state of the code."""
+    input:
+        code("stages.provenance"),
+        "results/tables/claims.csv",
+    output:
+        provenance="results/provenance.json",
+        settings="results/settings.yaml",
+    log:
+        "results/logs/provenance.log",
+    benchmark:
+        "results/benchmarks/provenance.tsv"
+    params:
+        settings=as_json(SETTINGS),
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    shell:
+        "python -m mara.stages.provenance --settings {params.settings:q} --output {output.provenance} "
+        "--settings-file {output.settings} > {log} 2>&1"
+
+
+rule report:
+    """Bind claims, figures and tables into one page, and a summary in Markdown."""
+    input:
+        code("stages.write_report"),
+        stamp_data("report/*.html", Path("results/.code")),
+        "results/tables/claims.csv",
+        "results/tables/losses.csv",
+        expand("results/tables/{table}.csv", table=SUITE_TABLES),
+        expand("results/figures/{figure}.json", figure=FIGURES),
+        provenance="results/provenance.json",
+        settings="results/settings.yaml",
+    output:
+        page="results/report.html",
+        summary="results/summary.md",
+    log:
+        "results/logs/report.log",
+    benchmark:
+        "results/benchmarks/report.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.write_report --tables results/tables --figures results/figures "
+        "--provenance {input.provenance} --settings-file {input.settings} --page {output.page} "
+        "--summary {output.summary} > {log} 2>&1"

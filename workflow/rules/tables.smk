@@ -1,0 +1,181 @@
+# Tables: every suite is a list of settings, every setting a comparison of methods.
+
+MAIN_BOUND = SETTINGS.evaluation.bound
+
+
+def suite_settings():
+    """(suite, workload, load) -> (pool, scenario, methods, whether the optimum is computed)."""
+    unit = load_name(1.0)
+    listed = {("in_distribution", "supervised", unit): ("supervised", "standard", STUDY.methods, True)}
+    for load in sorted(set(STUDY.loads) - {1.0}):
+        key = ("unseen_load", "supervised", load_name(load))
+        listed[key] = ("supervised", "standard", STUDY.methods, True)
+    for family in STUDY.held_out_families:
+        listed["held_out_family", family, unit] = (family, "standard", STUDY.methods, True)
+    if STUDY.attribution:
+        listed["attribution", "supervised", unit] = ("supervised", "standard", STUDY.attribution, False)
+    if STUDY.ablation:
+        listed["ablation", "supervised", unit] = ("supervised", "standard", STUDY.ablation, False)
+    for scenario in STUDY.scenarios:
+        listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, False)
+    return listed
+
+
+SUITE_SETTINGS = suite_settings()
+
+
+def method_seeds(method):
+    """Training seeds of a method; methods that are not trained have the one seed 0."""
+    return STUDY.train_seeds if METHODS[method].weights == "trained" else (0,)
+
+
+def setting_runs(wildcards):
+    """(method, seed, outcome file) of every run of a setting."""
+    pool, scenario, methods, bounded = SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load]
+    place = f"{pool}/{scenario}/load{wildcards.load}"
+    runs = [
+        (method, seed, f"results/outcomes/{place}/{method}/seed{seed}.parquet")
+        for method in methods
+        for seed in method_seeds(method)
+    ]
+    if bounded:
+        runs.append((MAIN_BOUND, 0, f"results/bound/{place}.parquet"))
+    return runs
+
+
+rule evaluate_setting:
+    """Compare the methods of a suite in one setting."""
+    input:
+        code("stages.evaluate_setting"),
+        lambda wildcards: [path for _, _, path in setting_runs(wildcards)],
+        pool=lambda wildcards: "results/pools/{}.parquet".format(
+            SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load][0]
+        ),
+    output:
+        directory("results/evaluated/{suite}/{workload}/load{load}"),
+    log:
+        "results/logs/evaluate_setting/{suite}/{workload}/load{load}.log",
+    benchmark:
+        "results/benchmarks/evaluate_setting/{suite}/{workload}/load{load}.tsv"
+    params:
+        settings=as_json(SETTINGS.evaluation),
+        runs=lambda wildcards: " ".join(
+            f"--run {method} {seed} {path}" for method, seed, path in setting_runs(wildcards)
+        ),
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    shell:
+        "python -m mara.stages.evaluate_setting --settings {params.settings:q} --suite {wildcards.suite} "
+        "--workload {wildcards.workload} --load {wildcards.load} --pool {input.pool} {params.runs} "
+        "--output {output} > {log} 2>&1"
+
+
+SUITE_TABLES = (
+    "completion",
+    "comparisons",
+    "gap",
+    "effects",
+    "attribution",
+    "ablation",
+    "stress",
+    "fairness",
+    "fairness_groups",
+)
+
+
+rule collect_tables:
+    """Join the settings' rows into the tables of results."""
+    input:
+        code("stages.collect_tables"),
+        settings=[
+            f"results/evaluated/{suite}/{workload}/load{load}" for suite, workload, load in SUITE_SETTINGS
+        ],
+    output:
+        expand("results/tables/{table}.csv", table=SUITE_TABLES),
+    log:
+        "results/logs/collect_tables.log",
+    benchmark:
+        "results/benchmarks/collect_tables.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.collect_tables --settings-evaluated {input.settings} --output results/tables "
+        "> {log} 2>&1"
+
+
+rule prediction_scores:
+    """Score one predictor by the protocol, case by case."""
+    input:
+        CORPUS,
+        predictor_code("stages.score_predictor"),
+        model="results/predictors/{predictor}/model",
+    output:
+        "results/scores/{predictor}.parquet",
+    log:
+        "results/logs/prediction_scores/{predictor}.log",
+    benchmark:
+        "results/benchmarks/prediction_scores/{predictor}.tsv"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime=30,
+    shell:
+        "python -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
+        "--output {output} > {log} 2>&1"
+
+
+rule prediction_tables:
+    """Tabulate the prediction errors with intervals and paired differences."""
+    input:
+        code("stages.prediction_tables"),
+        scores=expand("results/scores/{predictor}.parquet", predictor=STUDY.predictors),
+    output:
+        prediction="results/tables/prediction.csv",
+        differences="results/tables/prediction_differences.csv",
+        calibration="results/tables/calibration.csv",
+    log:
+        "results/logs/prediction_tables.log",
+    benchmark:
+        "results/benchmarks/prediction_tables.tsv"
+    params:
+        settings=as_json(SETTINGS.evaluation),
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    shell:
+        "python -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
+        "--prediction {output.prediction} --differences {output.differences} "
+        "--calibration {output.calibration} > {log} 2>&1"
+
+
+rule claims:
+    """Judge the published claims by the rules fixed beforehand."""
+    input:
+        code("stages.judge_claims"),
+        "results/tables/completion.csv",
+        "results/tables/comparisons.csv",
+        "results/tables/effects.csv",
+        "results/tables/ablation.csv",
+        "results/tables/prediction_differences.csv",
+        "results/tables/shaping.csv",
+    output:
+        claims="results/tables/claims.csv",
+        losses="results/tables/losses.csv",
+    log:
+        "results/logs/claims.log",
+    benchmark:
+        "results/benchmarks/claims.tsv"
+    params:
+        settings=as_json(SETTINGS.evaluation),
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.judge_claims --settings {params.settings:q} --tables results/tables "
+        "--claims {output.claims} --losses {output.losses} > {log} 2>&1"

@@ -1,0 +1,96 @@
+# Task pools, the training load and traces.
+
+
+rule task_pool:
+    """Draw the task templates of one pool."""
+    input:
+        CORPUS,
+        code("stages.make_pool"),
+    output:
+        pool="results/pools/{pool}.parquet",
+        card="results/pools/{pool}.card.json",
+    log:
+        "results/logs/task_pool/{pool}.log",
+    benchmark:
+        "results/benchmarks/task_pool/{pool}.tsv"
+    params:
+        settings=as_json(SETTINGS.tasks),
+        family=lambda wildcards: POOLS[wildcards.pool][0],
+        split=lambda wildcards: POOLS[wildcards.pool][1],
+        part=lambda wildcards: f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else "",
+        seed=lambda wildcards: POOLS[wildcards.pool][3],
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
+        "--split {params.split} {params.part} --seed {params.seed} "
+        "--output {output.pool} --card {output.card} > {log} 2>&1"
+
+
+rule training_load:
+    """Find the arrival rate at which faithful LARA completes the published share of tasks."""
+    input:
+        code("stages.calibrate_load"),
+        pool="results/pools/calibration.parquet",
+        forecasts="results/forecasts/wls/calibration",
+    output:
+        "results/training_load.json",
+    log:
+        "results/logs/training_load.log",
+    benchmark:
+        "results/benchmarks/training_load.tsv"
+    params:
+        settings=json.dumps(
+            {
+                "arrivals": SETTINGS.arrivals.model_dump(mode="json"),
+                "cluster": SETTINGS.cluster.model_dump(mode="json"),
+                "lara": SETTINGS.allocators.lara.model_dump(mode="json"),
+                "lara_completion": SETTINGS.allocators.lara_completion,
+                "episodes": STUDY.episodes.calibration,
+            },
+            sort_keys=True,
+        ),
+        seed=STUDY.seeds.workload,
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=20,
+    shell:
+        "python -m mara.stages.calibrate_load --settings {params.settings:q} --seed {params.seed} "
+        "--pool {input.pool} --forecasts {input.forecasts} --output {output} > {log} 2>&1"
+
+
+rule trace:
+    """Draw the episodes of one setting."""
+    input:
+        code("stages.make_trace"),
+        pool="results/pools/{pool}.parquet",
+        training_load="results/training_load.json",
+    output:
+        trace="results/traces/{pool}/{scenario}/load{load}.parquet",
+        card="results/traces/{pool}/{scenario}/load{load}.card.json",
+    log:
+        "results/logs/trace/{pool}/{scenario}/load{load}.log",
+    benchmark:
+        "results/benchmarks/trace/{pool}/{scenario}/load{load}.tsv"
+    params:
+        settings=lambda wildcards: json.dumps(
+            {
+                "arrivals": scenario_arrivals(wildcards.scenario).model_dump(mode="json"),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
+                "standard_cluster": SETTINGS.cluster.model_dump(mode="json"),
+            },
+            sort_keys=True,
+        ),
+        episodes=lambda wildcards: EPISODES[wildcards.pool],
+        seed=lambda wildcards: POOLS[wildcards.pool][3],
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python -m mara.stages.make_trace --settings {params.settings:q} --pool {input.pool} "
+        "--training-load {input.training_load} --load {wildcards.load} --episodes {params.episodes} "
+        "--seed {params.seed} --output {output.trace} --card {output.card} > {log} 2>&1"
