@@ -24,7 +24,7 @@ from mara.simulator.engine import (
     open_slot,
     start,
 )
-from mara.simulator.jit import jit
+from mara.simulator.jit import jit_lean
 from mara.simulator.problem import new_ledger, prepare
 from mara.simulator.simulate import BROKEN_RULES, Outcome, PolicyError, outcome_of
 from mara.workload.forecast_table import ForecastTable
@@ -194,7 +194,7 @@ class _Shown(NamedTuple):
     potential: np.ndarray
 
 
-@jit
+@jit_lean
 def _show(index: int, now: State, shown: _Shown, progress: np.ndarray, before: int) -> None:
     """Fill the columns of one lane, and clear what ``before`` tasks of the last slot left behind."""
     slot, n = now.counter[SLOT], now.counter[COUNT]
@@ -218,7 +218,7 @@ def _show(index: int, now: State, shown: _Shown, progress: np.ndarray, before: i
         now.row[n:before] = 0
 
 
-@jit
+@jit_lean
 def _start_all(problem: Problem, state: State, ledger: Ledger, shown: _Shown, progress: np.ndarray) -> None:
     """Open the first slot of every lane."""
     for index in range(shown.done.shape[0]):
@@ -228,7 +228,7 @@ def _start_all(problem: Problem, state: State, ledger: Ledger, shown: _Shown, pr
         _show(index, now, shown, progress, 0)
 
 
-@jit
+@jit_lean
 def _step_all(
     problem: Problem,
     state: State,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mara.simulator.jit import jit, jit_inlined
+from mara.simulator.jit import jit_inlined, jit_lean
 from mara.simulator.noise import uniform
 
 ROUNDING = 1e-9
@@ -104,6 +104,12 @@ class View(NamedTuple):
     table: Any
     scratch: Any
     """(S,) float64: the policy's own values for the episode, zero at its start."""
+    score: Any
+    """(n,) float64: room for one score a task."""
+    chosen: Any
+    """(M,) int64: room for the chosen positions."""
+    tally: Any
+    """(n,) int32: room for counting, all zeros, to be left so."""
 
 
 class State(NamedTuple):
@@ -149,6 +155,12 @@ class State(NamedTuple):
     """(L, M) bool"""
     scratch: Any
     """(L, S) float64"""
+    score: Any
+    """(L, A) float64"""
+    chosen: Any
+    """(L, M) int64"""
+    assignment: Any
+    """(L, M) int32"""
 
 
 class Ledger(NamedTuple):
@@ -171,15 +183,16 @@ class Ledger(NamedTuple):
 def new_state(lanes: int, width: int, nodes: int, memory: int, scratch: int) -> State:
     """Make room for ``lanes`` episodes of at most ``width`` active tasks each; call ``start`` on each lane."""
     kinds: dict[str, tuple[tuple[int, ...], Any]] = dict.fromkeys(State._fields, ((width,), np.int32))
-    kinds |= dict.fromkeys(("units", "gain"), ((width,), np.float64))
+    kinds |= dict.fromkeys(("units", "gain", "score"), ((width,), np.float64))
     kinds |= dict.fromkeys(("row0", "row"), ((width,), np.int64))
-    kinds |= dict.fromkeys(("last_task", "last_position"), ((nodes,), np.int32))
+    kinds |= dict.fromkeys(("last_task", "last_position", "assignment"), ((nodes,), np.int32))
     kinds |= {"counter": ((3,), np.int64), "done": ((width,), np.bool_), "memory": ((width, memory), np.float64)}
     kinds |= {"setup_left": ((nodes,), np.float64), "up": ((nodes,), np.bool_), "scratch": ((scratch,), np.float64)}
+    kinds["chosen"] = ((nodes,), np.int64)
     return State(**{name: np.zeros((lanes, *shape), dtype) for name, (shape, dtype) in kinds.items()})
 
 
-@jit
+@jit_inlined
 def lane(state: State, index: int) -> State:
     """Return one lane of the state, sharing its memory."""
     return State(
@@ -187,11 +200,11 @@ def lane(state: State, index: int) -> State:
         state.arrival[index], state.deadline[index], state.row0[index], state.rows[index], state.row[index],
         state.done[index], state.nodes_on[index], state.trainers[index], state.gain[index], state.memory[index],
         state.last_task[index], state.last_position[index], state.setup_left[index], state.up[index],
-        state.scratch[index],
+        state.scratch[index], state.score[index], state.chosen[index], state.assignment[index],
     )  # fmt: skip
 
 
-@jit
+@jit_lean
 def start(now: State) -> None:
     """Set a lane to the start of an episode."""
     now.counter[:] = 0
@@ -203,7 +216,7 @@ def start(now: State) -> None:
     now.scratch[:] = 0.0
 
 
-@jit
+@jit_lean
 def _admit(problem: Problem, episode: int, now: State, ledger: Ledger) -> None:
     """Let the tasks in that have arrived; one whose deadline is its arrival is missed at once."""
     first = problem.offset[episode]
@@ -230,7 +243,7 @@ def _admit(problem: Problem, episode: int, now: State, ledger: Ledger) -> None:
     now.counter[NEXT] = new
 
 
-@jit
+@jit_lean
 def _weather(problem: Problem, episode: int, now: State) -> None:
     """Let nodes fail and return; what a failed node had set up is lost."""
     failure_rate, repair_rate = problem.rules[2], problem.rules[3]
@@ -244,7 +257,7 @@ def _weather(problem: Problem, episode: int, now: State) -> None:
             now.setup_left[node] = 0.0
 
 
-@jit
+@jit_lean
 def open_slot(problem: Problem, episode: int, now: State, ledger: Ledger) -> bool:
     """Go on to the next slot that has an active task; False when the episode has no more."""
     first = problem.offset[episode]
@@ -273,7 +286,7 @@ def open_slot(problem: Problem, episode: int, now: State, ledger: Ledger) -> boo
     return True
 
 
-@jit
+@jit_inlined
 def look(problem: Problem, episode: int, now: State) -> View:
     """Return what the policy sees of an opened slot; the arrays share the state's memory."""
     n = now.counter[COUNT]
@@ -284,10 +297,11 @@ def look(problem: Problem, episode: int, now: State) -> View:
         now.last_task, now.last_position, now.setup_left, problem.speed, problem.fastest, now.up,
         int(problem.rules[4]), problem.rules[0], problem.rules[1],
         problem.cdf, problem.point, problem.table, now.scratch,
+        now.score[:n], now.chosen, now.nodes_on[:n],
     )  # fmt: skip
 
 
-@jit
+@jit_lean
 def _put_to_work(problem: Problem, episode: int, now: State, ledger: Ledger, assignment: np.ndarray) -> int:
     """Take nodes to their tasks, paying for set-up; return 0 or the number of the rule that is broken."""
     switching_cost, cap = problem.rules[1], problem.rules[4]
@@ -331,7 +345,7 @@ def _put_to_work(problem: Problem, episode: int, now: State, ledger: Ledger, ass
     return 0
 
 
-@jit
+@jit_lean
 def _train(problem: Problem, episode: int, now: State, assignment: np.ndarray) -> int:
     """Give each task with nodes its units; return how many reach their demand."""
     exponent = problem.rules[0] - 1.0
@@ -357,7 +371,7 @@ def _train(problem: Problem, episode: int, now: State, assignment: np.ndarray) -
     return finished
 
 
-@jit
+@jit_lean
 def _leave(problem: Problem, episode: int, now: State, ledger: Ledger) -> None:
     """Take out the tasks that are completed or have no slot left, keeping the order of the others."""
     first = problem.offset[episode]
@@ -391,7 +405,7 @@ def _leave(problem: Problem, episode: int, now: State, ledger: Ledger) -> None:
     now.counter[COUNT] = kept
 
 
-@jit
+@jit_lean
 def close_slot(problem: Problem, episode: int, now: State, ledger: Ledger, assignment: np.ndarray) -> int:
     """Run the opened slot with an assignment (M,) of nodes to positions, -1 for idle.
 
@@ -413,13 +427,12 @@ def run(allocate, problem, state, ledger, params, first, last):  # type: ignore[
     Returns (episode, slot, rule) of the first broken rule, rule 0 for none.
     """
     now = lane(state, 0)
-    assignment = np.empty(problem.speed.shape[0], dtype=np.int32)
     for episode in range(first, last):
         start(now)
         while open_slot(problem, episode, now, ledger):
-            assignment[:] = -1
-            allocate(look(problem, episode, now), params, now.memory[: now.counter[COUNT]], assignment)
-            outcome = close_slot(problem, episode, now, ledger, assignment)
+            now.assignment[:] = -1
+            allocate(look(problem, episode, now), params, now.memory[: now.counter[COUNT]], now.assignment)
+            outcome = close_slot(problem, episode, now, ledger, now.assignment)
             if outcome < 0:
                 return episode, now.counter[SLOT], -outcome
     return last, 0, 0

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mara.simulator.jit import jit
+from mara.simulator.jit import jit_lean
 
 
-@jit
+@jit_lean
 def _sift(score: np.ndarray, heap: np.ndarray, size: int, root: int) -> None:
     """Restore the heap below ``root``; its top is the entry to drop first: lowest score, then highest position."""
     entry = heap[root]
@@ -31,7 +31,7 @@ def _sift(score: np.ndarray, heap: np.ndarray, size: int, root: int) -> None:
     heap[root] = entry
 
 
-@jit
+@jit_lean
 def select_top(score: np.ndarray, count: int, chosen: np.ndarray) -> int:
     """Write the positions of the ``count`` highest scores to ``chosen``, best first; return how many there are.
 
@@ -62,7 +62,7 @@ def select_top(score: np.ndarray, count: int, chosen: np.ndarray) -> int:
     return size
 
 
-@jit
+@jit_lean
 def seat(view, chosen: np.ndarray, count: int, assignment: np.ndarray) -> None:  # type: ignore[no-untyped-def]
     """Give the chosen tasks, best first, to the working nodes, fastest first.
 
@@ -70,7 +70,7 @@ def seat(view, chosen: np.ndarray, count: int, assignment: np.ndarray) -> None: 
     chosen tasks in the same order, as far as ``view.max_nodes`` allows. Costs O(n + M).
     """
     nodes = assignment.shape[0]
-    wanted = np.zeros(view.active.shape[0], dtype=np.int32)
+    wanted = view.tally
     entry, start = 0, 0
     while start < nodes and entry < count * view.max_nodes:
         end, free = start, 0
@@ -87,7 +87,8 @@ def seat(view, chosen: np.ndarray, count: int, assignment: np.ndarray) -> None: 
                 assignment[node] = position
                 wanted[position] -= 1
         k = start
-        for position in chosen[:count]:
+        for rank in range(count):
+            position = chosen[rank]
             while wanted[position] > 0:
                 while assignment[view.fastest[k]] >= 0 or not view.up[view.fastest[k]]:
                     k += 1
