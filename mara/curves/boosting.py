@@ -67,7 +67,7 @@ def _boost(data: Dataset, trees: dict[str, Any], recipe: Recipe) -> NDArray[np.f
     """Training and validation loss (2, N) of one run.
 
     Each tree fits the negative gradient of the loss with respect to the outputs on a random share of the
-    examples; for classes it is doubled, which is half the inverse curvature of a logit at probability one half.
+    examples. For classes it is doubled: half the inverse curvature of a logit at probability one half.
     """
     config = recipe.config
     rates = learning_rates(config["schedule"], config["learning_rate"])

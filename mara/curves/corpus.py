@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -308,22 +308,21 @@ def _check_values(corpus: Corpus, path: Path) -> None:
     """Losses positive and finite up to the marked divergence and NaN from there on; learning rates known."""
     marked = (corpus.diverged_at >= 1) & (corpus.diverged_at <= POINTS)
     _refuse(
-        ~marked, corpus, path, "diverged_at", lambda row: f"{corpus.diverged_at[row]}; expected 1 .. {POINTS}"
+        marked, corpus, path, "diverged_at", lambda row: f"{corpus.diverged_at[row]}; expected 1 .. {POINTS}"
     )
     before = np.arange(POINTS) < corpus.diverged_at[:, None]
     for column, values in (("train_loss", corpus.train_loss), ("validation_loss", corpus.loss)):
         good = np.where(before, np.isfinite(values) & (values > 0), np.isnan(values))
-        bad_rows = ~good.all(axis=1)
 
         def describe(row: int, good: NDArray = good, values: NDArray = values) -> str:
             point = int((~good[row]).argmax())
             rule = "a finite loss > 0" if before[row, point] else "NaN from diverged_at on"
             return f"point {point} is {values[row, point]}; expected {rule}"
 
-        _refuse(bad_rows, corpus, path, column, describe)
+        _refuse(good, corpus, path, column, describe)
     known = np.isfinite(corpus.schedule) & (corpus.schedule >= 0)
     _refuse(
-        ~known.all(axis=1),
+        known,
         corpus,
         path,
         "schedule",
@@ -331,7 +330,9 @@ def _check_values(corpus: Corpus, path: Path) -> None:
     )
 
 
-def _refuse(bad: NDArray, corpus: Corpus, path: Path, column: str, describe: Any) -> None:
-    if bad.any():
-        row = int(bad.argmax())
+def _refuse(good: NDArray, corpus: Corpus, path: Path, column: str, describe: Callable[[int], str]) -> None:
+    """Raise for the first row of ``good`` (C,) or (C, N) that is not all true."""
+    whole = good.reshape(len(corpus), -1).all(axis=1)
+    if not whole.all():
+        row = int(whole.argmin())
         raise _problem(path, row, corpus.id[row], column, describe(row))

@@ -1,7 +1,7 @@
 """Recorder of multilayer perceptrons on tabular data.
 
-All runs of a group train side by side: every layer is one batched product. Runs share the examples and nothing
-else: each has its own initial weights, order of examples, dropout and label noise.
+All runs of a group train side by side: every layer is one batched product. Runs share the examples and
+nothing else: each has its own initial weights, order of examples, dropout and label noise.
 
 Shapes: R runs, B examples of a step (padded to the largest batch size), n examples, F features, O outputs,
 N = 200 points.
@@ -46,7 +46,7 @@ class Architecture:
 
     @property
     def costly(self) -> bool:
-        """Whether a step takes so long that a unit has four at most."""
+        """Whether a step takes so long that a unit has two at most."""
         return self.width > 64 or self.depth * self.width > 100
 
 
@@ -76,7 +76,7 @@ def recipes() -> list[Recipe]:
         for architecture in sorted(chosen):
             steps = int(group_rng(f"{dataset}/{architecture}/unit").choice(STEPS_PER_UNIT))
             if ARCHITECTURES[architecture].costly:
-                steps = min(steps, 4)
+                steps = min(steps, 2)
             listed += group_recipes(
                 dataset, str(architecture), functools.partial(_settings, steps, -0.5 if regression else 0.0)
             )

@@ -1,9 +1,9 @@
 """Record the corpus: ``python -m mara.curves.record --all`` or ``--ids ID ...``.
 
-Batches are recorded in worker processes of one thread each. Every finished batch becomes a shard in a folder, so
-that a killed run goes on where it stopped; the family's Parquet file appears when all of its shards are there.
-Shards do not know of changes to a recorder's code: remove their folder after such a change. With ``--ids`` the
-batches of those curves are recorded again and compared bit by bit with the corpus.
+Batches are recorded in worker processes of one thread each. Every finished batch becomes a shard in a
+folder, so that a killed run goes on where it stopped; the family's Parquet file appears when all of its shards
+are there. Shards do not know of changes to a recorder's code: remove their folder after such a change. With
+``--ids`` the batches of those curves are recorded again and compared bit by bit with the corpus.
 
 Shapes: B recipes of a batch, N = 200 points.
 """
