@@ -19,7 +19,7 @@ from mara.config.allocators import AllocatorSettings
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
 from mara.config.evaluation import EvaluationSettings
-from mara.config.flow import FlowSettings
+from mara.config.flow import DirectSettings, FlowSettings
 from mara.config.mat import MatSettings
 from mara.config.predictors import PredictorSettings
 from mara.config.problems import SettingsError, describe
@@ -42,7 +42,9 @@ class Experiment(Section):
     predictors: PredictorSettings = PredictorSettings()
     """Predictors without a network."""
     flow: FlowSettings = FlowSettings()
-    """The flow-matching predictor and the one-pass head beside it."""
+    """The flow-matching predictor."""
+    direct: DirectSettings = DirectSettings()
+    """The one-pass head beside it, its control."""
     allocators: AllocatorSettings = AllocatorSettings()
     """Allocators without a network, and the budget of their tuning."""
     mat: MatSettings = MatSettings()

@@ -63,6 +63,8 @@ class StudySettings(Section):
     """Seeds of everything but the learned allocator."""
     train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3, 4, 5)
     """Seeds of the learned allocator: each is one whole training."""
+    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
+    """Seeds of its variants in the attribution and ablation suites."""
     episodes: Episodes = Episodes()
     """Numbers of episodes."""
     loads: Annotated[tuple[Load, ...], Field(min_length=1)] = (1.0, 1.25, 1.5, 2.0)
@@ -93,7 +95,7 @@ class StudySettings(Section):
     )
     """Methods of the suites in_distribution, unseen_load and held_out_family; must contain lara and mara."""
     attribution: tuple[str, ...] = (
-        "lara_tuned",
+        "lara",
         "lara_flow",
         "lara_oracle",
         "index_wls",
@@ -101,10 +103,17 @@ class StudySettings(Section):
         "index_oracle",
         "mara_wls",
         "mara",
-        "mara_oracle",
     )
     """Methods of the predictor x allocator factorial at the training load; empty leaves the suite out."""
-    ablation: tuple[str, ...] = ("mara", "mara_no_shaping", "mara_no_deadline")
+    ablation: tuple[str, ...] = (
+        "lara",
+        "mara",
+        "mara_no_shaping",
+        "mara_no_mask",
+        "mara_independent",
+        "mara_no_warm_start",
+        "mara_no_deadline",
+    )
     """Methods of the ablation at the training load; empty leaves the suite out."""
     scenarios: dict[ScenarioName, Scenario] = Field(default_factory=dict)
     """Settings of the stress suite by name."""
@@ -125,7 +134,7 @@ class StudySettings(Section):
             unknown = [name for name in getattr(self, field) if name not in known]
             if unknown:
                 raise ValueError(f"{field}: unknown name {unknown[0]!r}; known are {', '.join(known)}")
-        for field in ("train_seeds", "loads", "held_out_families", "predictors", "methods"):
+        for field in ("train_seeds", "variant_seeds", "loads", "held_out_families", "predictors", "methods"):
             values = getattr(self, field)
             if len(set(values)) != len(values):
                 raise ValueError(f"{field} names a value twice")

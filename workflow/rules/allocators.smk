@@ -26,10 +26,16 @@ rule tune:
         "results/logs/tune/{scenario}/load{load}/{method}.log",
     benchmark:
         "results/benchmarks/tune/{scenario}/load{load}/{method}.tsv"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=30,
     params:
         settings=lambda wildcards: json.dumps(
             {
-                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(
+                    mode="json"
+                ),
                 "weights": method_weights(wildcards.method),
                 "tuner": SETTINGS.allocators.tuner.model_dump(mode="json"),
                 "episodes": STUDY.episodes.tuning,
@@ -38,12 +44,8 @@ rule tune:
         ),
         forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
         seed=STUDY.seeds.allocators,
-    threads: 1
-    resources:
-        mem_mb=1500,
-        runtime=30,
     shell:
-        "python -m mara.stages.tune --settings {params.settings:q} --method {wildcards.method} --pool {input.pool} "
+        "{PYTHON} -m mara.stages.tune --settings {params.settings:q} --method {wildcards.method} --pool {input.pool} "
         "--trace {input.trace} {params.forecasts} --seed {params.seed} --output {output} > {log} 2>&1"
 
 
@@ -65,14 +67,14 @@ rule train_mat:
         "results/logs/train_mat/{method}/seed{seed}.log",
     benchmark:
         "results/benchmarks/train_mat/{method}/seed{seed}.tsv"
-    params:
-        settings=lambda wildcards: mat_settings(wildcards.method),
-        forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
     threads: 1
     resources:
         mem_mb=3000,
         runtime=60,
+    params:
+        settings=lambda wildcards: mat_settings(wildcards.method),
+        forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
     shell:
-        "python -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
+        "{PYTHON} -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
         "--traces {input.traces} {params.forecasts} --index {input.index} --seed {wildcards.seed} "
         "--output {output.policy} --training-log {output.log} > {log} 2>&1"

@@ -23,6 +23,9 @@ except SettingsError as error:
 
 STUDY = SETTINGS.study
 
+# The interpreter that runs Snakemake runs the stages, whether or not its environment is activated.
+PYTHON = sys.executable
+
 # Pools of task templates: family, split, part of the training split, seed.
 POOLS = {
     "training": ("supervised", "train", "allocator", STUDY.seeds.workload),
@@ -49,7 +52,9 @@ wildcard_constraints:
 
 def code(*modules):
     """Stamps of modules and of all that they import: the rule runs again when one of them changes."""
-    return stamp_modules([f"mara.{module}" for module in modules], Path("results/.code"))
+    return stamp_modules(
+        [f"mara.{module}" for module in modules], Path("results/.code")
+    )
 
 
 CORPUS = stamp_data("curves/data/*.parquet", Path("results/.code"))
@@ -103,7 +108,10 @@ def mat_settings(method):
     """The transformer's settings for a method: those of the run, changed where the method is an ablation."""
     _, changes = MAT_VARIANTS.get(method, ("", {}))
     mat = SETTINGS.mat.model_dump(mode="json") | changes
-    return json.dumps({"mat": mat, "cluster": SETTINGS.cluster.model_dump(mode="json")}, sort_keys=True)
+    return json.dumps(
+        {"mat": mat, "cluster": SETTINGS.cluster.model_dump(mode="json")},
+        sort_keys=True,
+    )
 
 
 LEARNED_PREDICTORS = sorted(
@@ -111,7 +119,11 @@ LEARNED_PREDICTORS = sorted(
         predictor
         for predictor in (
             *STUDY.predictors,
-            *(METHODS[method].predictor for method in STUDY.methods if METHODS[method].predictor),
+            *(
+                METHODS[method].predictor
+                for method in STUDY.methods
+                if METHODS[method].predictor
+            ),
         )
         if predictor_row(predictor).logs_training
     }

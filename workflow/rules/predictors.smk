@@ -18,15 +18,15 @@ rule fit_predictor:
         "results/logs/fit_predictor/{predictor}.log",
     benchmark:
         "results/benchmarks/fit_predictor/{predictor}.tsv"
-    params:
-        settings=lambda wildcards: predictor_settings(wildcards.predictor),
-        seed=STUDY.seeds.predictors,
     threads: 1
     resources:
         mem_mb=2500,
         runtime=60,
+    params:
+        settings=lambda wildcards: predictor_settings(wildcards.predictor),
+        seed=STUDY.seeds.predictors,
     shell:
-        "python -m mara.stages.fit_predictor --settings {params.settings:q} --predictor {wildcards.predictor} "
+        "{PYTHON} -m mara.stages.fit_predictor --settings {params.settings:q} --predictor {wildcards.predictor} "
         "--seed {params.seed} --output {output.model} --training-log {output.log} > {log} 2>&1"
 
 
@@ -43,12 +43,12 @@ rule forecasts:
         "results/logs/forecasts/{predictor}/{pool}.log",
     benchmark:
         "results/benchmarks/forecasts/{predictor}/{pool}.tsv"
-    params:
-        settings=lambda wildcards: predictor_settings(wildcards.predictor),
     threads: 1
     resources:
         mem_mb=2500,
         runtime=60,
+    params:
+        settings=lambda wildcards: predictor_settings(wildcards.predictor),
     shell:
-        "python -m mara.stages.tabulate --settings {params.settings:q} --predictor {wildcards.predictor} "
+        "{PYTHON} -m mara.stages.tabulate --settings {params.settings:q} --predictor {wildcards.predictor} "
         "--model {input.model} --pool {input.pool} --output {output} > {log} 2>&1"

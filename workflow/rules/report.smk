@@ -27,25 +27,29 @@ rule figure:
     """Draw one figure from its tables."""
     input:
         lambda wildcards: code(f"figures.{wildcards.figure}"),
-        lambda wildcards: [f"results/tables/{table}.csv" for table in FIGURES[wildcards.figure].values()],
+        lambda wildcards: [
+            f"results/tables/{table}.csv"
+            for table in FIGURES[wildcards.figure].values()
+        ],
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".json"),
     log:
         "results/logs/figure/{figure}.log",
     benchmark:
         "results/benchmarks/figure/{figure}.tsv"
-    params:
-        tables=lambda wildcards: " ".join(
-            f"--{option} results/tables/{table}.csv" for option, table in FIGURES[wildcards.figure].items()
-        ),
     wildcard_constraints:
         figure="|".join(FIGURES),
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        tables=lambda wildcards: " ".join(
+            f"--{option} results/tables/{table}.csv"
+            for option, table in FIGURES[wildcards.figure].items()
+        ),
     shell:
-        "python -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
+        "{PYTHON} -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
         "> {log} 2>&1"
 
 
@@ -61,14 +65,14 @@ rule sample_curves:
         "results/logs/sample_curves.log",
     benchmark:
         "results/benchmarks/sample_curves.tsv"
-    params:
-        seed=STUDY.seeds.workload,
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        seed=STUDY.seeds.workload,
     shell:
-        "python -m mara.stages.sample_curves --seed {params.seed} --curves {output.curves} "
+        "{PYTHON} -m mara.stages.sample_curves --seed {params.seed} --curves {output.curves} "
         "--corpus {output.corpus} > {log} 2>&1"
 
 
@@ -76,7 +80,11 @@ rule forecast_fans:
     """Set forecasts of a few test cases beside the truth."""
     input:
         CORPUS,
-        code("stages.forecast_fans", *PREDICTORS["flow"].modules, *PREDICTORS["wls"].modules),
+        code(
+            "stages.forecast_fans",
+            *PREDICTORS["flow"].modules,
+            *PREDICTORS["wls"].modules,
+        ),
         flow="results/predictors/flow/model",
         wls="results/predictors/wls/model",
     output:
@@ -85,14 +93,14 @@ rule forecast_fans:
         "results/logs/forecast_fans.log",
     benchmark:
         "results/benchmarks/forecast_fans.tsv"
-    params:
-        seed=STUDY.seeds.test,
     threads: 1
     resources:
         mem_mb=2000,
         runtime=10,
+    params:
+        seed=STUDY.seeds.test,
     shell:
-        "python -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} "
+        "{PYTHON} -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} "
         "--output {output} > {log} 2>&1"
 
 
@@ -100,7 +108,8 @@ rule gantt:
     """Log one test episode under LARA and MARA, slot by slot."""
     input:
         code("stages.log_episode"),
-        lambda wildcards: method_forecasts("lara", "supervised") + method_forecasts("mara", "supervised"),
+        lambda wildcards: method_forecasts("lara", "supervised")
+        + method_forecasts("mara", "supervised"),
         pool="results/pools/supervised.parquet",
         trace="results/traces/supervised/standard/load1.parquet",
         policy="results/mat/mara/seed{}/policy.pt".format(STUDY.train_seeds[0]),
@@ -111,19 +120,22 @@ rule gantt:
         "results/logs/gantt.log",
     benchmark:
         "results/benchmarks/gantt.tsv"
-    params:
-        settings=json.dumps(
-            {"cluster": SETTINGS.cluster.model_dump(mode="json"), "weights": method_weights("lara")},
-            sort_keys=True,
-        ),
-        lara=" ".join(method_forecasts("lara", "supervised")),
-        mara=" ".join(method_forecasts("mara", "supervised")),
     threads: 1
     resources:
         mem_mb=2000,
         runtime=10,
+    params:
+        settings=json.dumps(
+            {
+                "cluster": SETTINGS.cluster.model_dump(mode="json"),
+                "weights": method_weights("lara"),
+            },
+            sort_keys=True,
+        ),
+        lara=" ".join(method_forecasts("lara", "supervised")),
+        mara=" ".join(method_forecasts("mara", "supervised")),
     shell:
-        "python -m mara.stages.log_episode --settings {params.settings:q} --pool {input.pool} "
+        "{PYTHON} -m mara.stages.log_episode --settings {params.settings:q} --pool {input.pool} "
         "--trace {input.trace} --lara-forecasts {params.lara} --mara-forecasts {params.mara} "
         "--policy {input.policy} --events {output.events} --tasks {output.tasks} > {log} 2>&1"
 
@@ -132,7 +144,9 @@ rule training_curves:
     """Join the training logs of the flow and of the transformer."""
     input:
         code("stages.training_curves"),
-        flow=expand("results/predictors/{predictor}/training.csv", predictor=LEARNED_PREDICTORS),
+        flow=expand(
+            "results/predictors/{predictor}/training.csv", predictor=LEARNED_PREDICTORS
+        ),
         mat=expand("results/mat/mara/seed{seed}/training.csv", seed=STUDY.train_seeds),
     output:
         flow="results/tables/training_flow.csv",
@@ -146,7 +160,7 @@ rule training_curves:
         mem_mb=1000,
         runtime=10,
     shell:
-        "python -m mara.stages.training_curves --flow {input.flow} --mat {input.mat} "
+        "{PYTHON} -m mara.stages.training_curves --flow {input.flow} --mat {input.mat} "
         "--flow-table {output.flow} --mat-table {output.mat} > {log} 2>&1"
 
 
@@ -166,7 +180,7 @@ rule runtime_table:
         mem_mb=500,
         runtime=5,
     shell:
-        "python -m mara.stages.runtime_table --benchmarks results/benchmarks --output {output} > {log} 2>&1"
+        "{PYTHON} -m mara.stages.runtime_table --benchmarks results/benchmarks --output {output} > {log} 2>&1"
 
 
 rule provenance:
@@ -181,14 +195,14 @@ rule provenance:
         "results/logs/provenance.log",
     benchmark:
         "results/benchmarks/provenance.tsv"
-    params:
-        settings=as_json(SETTINGS),
     threads: 1
     resources:
         mem_mb=500,
         runtime=5,
+    params:
+        settings=as_json(SETTINGS),
     shell:
-        "python -m mara.stages.provenance --settings {params.settings:q} --output {output.provenance} "
+        "{PYTHON} -m mara.stages.provenance --settings {params.settings:q} --output {output.provenance} "
         "--settings-file {output.settings} > {log} 2>&1"
 
 
@@ -215,6 +229,6 @@ rule report:
         mem_mb=1000,
         runtime=10,
     shell:
-        "python -m mara.stages.write_report --tables results/tables --figures results/figures "
+        "{PYTHON} -m mara.stages.write_report --tables results/tables --figures results/figures "
         "--provenance {input.provenance} --settings-file {input.settings} --page {output.page} "
         "--summary {output.summary} > {log} 2>&1"

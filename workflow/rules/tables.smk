@@ -6,16 +6,38 @@ MAIN_BOUND = SETTINGS.evaluation.bound
 def suite_settings():
     """(suite, workload, load) -> (pool, scenario, methods, whether the optimum is computed)."""
     unit = load_name(1.0)
-    listed = {("in_distribution", "supervised", unit): ("supervised", "standard", STUDY.methods, True)}
+    listed = {
+        ("in_distribution", "supervised", unit): (
+            "supervised",
+            "standard",
+            STUDY.methods,
+            True,
+        )
+    }
     for load in sorted(set(STUDY.loads) - {1.0}):
         key = ("unseen_load", "supervised", load_name(load))
         listed[key] = ("supervised", "standard", STUDY.methods, True)
     for family in STUDY.held_out_families:
-        listed["held_out_family", family, unit] = (family, "standard", STUDY.methods, True)
+        listed["held_out_family", family, unit] = (
+            family,
+            "standard",
+            STUDY.methods,
+            True,
+        )
     if STUDY.attribution:
-        listed["attribution", "supervised", unit] = ("supervised", "standard", STUDY.attribution, False)
+        listed["attribution", "supervised", unit] = (
+            "supervised",
+            "standard",
+            STUDY.attribution,
+            False,
+        )
     if STUDY.ablation:
-        listed["ablation", "supervised", unit] = ("supervised", "standard", STUDY.ablation, False)
+        listed["ablation", "supervised", unit] = (
+            "supervised",
+            "standard",
+            STUDY.ablation,
+            False,
+        )
     for scenario in STUDY.scenarios:
         listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, False)
     return listed
@@ -26,12 +48,16 @@ SUITE_SETTINGS = suite_settings()
 
 def method_seeds(method):
     """Training seeds of a method; methods that are not trained have the one seed 0."""
-    return STUDY.train_seeds if METHODS[method].weights == "trained" else (0,)
+    if METHODS[method].weights != "trained":
+        return (0,)
+    return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
 
 
 def setting_runs(wildcards):
     """(method, seed, outcome file) of every run of a setting."""
-    pool, scenario, methods, bounded = SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load]
+    pool, scenario, methods, bounded = SUITE_SETTINGS[
+        wildcards.suite, wildcards.workload, wildcards.load
+    ]
     place = f"{pool}/{scenario}/load{wildcards.load}"
     runs = [
         (method, seed, f"results/outcomes/{place}/{method}/seed{seed}.parquet")
@@ -57,17 +83,18 @@ rule evaluate_setting:
         "results/logs/evaluate_setting/{suite}/{workload}/load{load}.log",
     benchmark:
         "results/benchmarks/evaluate_setting/{suite}/{workload}/load{load}.tsv"
-    params:
-        settings=as_json(SETTINGS.evaluation),
-        runs=lambda wildcards: " ".join(
-            f"--run {method} {seed} {path}" for method, seed, path in setting_runs(wildcards)
-        ),
     threads: 1
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        settings=as_json(SETTINGS.evaluation),
+        runs=lambda wildcards: " ".join(
+            f"--run {method} {seed} {path}"
+            for method, seed, path in setting_runs(wildcards)
+        ),
     shell:
-        "python -m mara.stages.evaluate_setting --settings {params.settings:q} --suite {wildcards.suite} "
+        "{PYTHON} -m mara.stages.evaluate_setting --settings {params.settings:q} --suite {wildcards.suite} "
         "--workload {wildcards.workload} --load {wildcards.load} --pool {input.pool} {params.runs} "
         "--output {output} > {log} 2>&1"
 
@@ -90,7 +117,8 @@ rule collect_tables:
     input:
         code("stages.collect_tables"),
         settings=[
-            f"results/evaluated/{suite}/{workload}/load{load}" for suite, workload, load in SUITE_SETTINGS
+            f"results/evaluated/{suite}/{workload}/load{load}"
+            for suite, workload, load in SUITE_SETTINGS
         ],
     output:
         expand("results/tables/{table}.csv", table=SUITE_TABLES),
@@ -103,7 +131,7 @@ rule collect_tables:
         mem_mb=1000,
         runtime=10,
     shell:
-        "python -m mara.stages.collect_tables --settings-evaluated {input.settings} --output results/tables "
+        "{PYTHON} -m mara.stages.collect_tables --settings-evaluated {input.settings} --output results/tables "
         "> {log} 2>&1"
 
 
@@ -124,7 +152,7 @@ rule prediction_scores:
         mem_mb=2500,
         runtime=30,
     shell:
-        "python -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
+        "{PYTHON} -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
         "--output {output} > {log} 2>&1"
 
 
@@ -141,14 +169,14 @@ rule prediction_tables:
         "results/logs/prediction_tables.log",
     benchmark:
         "results/benchmarks/prediction_tables.tsv"
-    params:
-        settings=as_json(SETTINGS.evaluation),
     threads: 1
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        settings=as_json(SETTINGS.evaluation),
     shell:
-        "python -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
+        "{PYTHON} -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
         "--prediction {output.prediction} --differences {output.differences} "
         "--calibration {output.calibration} > {log} 2>&1"
 
@@ -170,12 +198,12 @@ rule claims:
         "results/logs/claims.log",
     benchmark:
         "results/benchmarks/claims.tsv"
-    params:
-        settings=as_json(SETTINGS.evaluation),
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        settings=as_json(SETTINGS.evaluation),
     shell:
-        "python -m mara.stages.judge_claims --settings {params.settings:q} --tables results/tables "
+        "{PYTHON} -m mara.stages.judge_claims --settings {params.settings:q} --tables results/tables "
         "--claims {output.claims} --losses {output.losses} > {log} 2>&1"

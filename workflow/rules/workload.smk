@@ -13,18 +13,20 @@ rule task_pool:
         "results/logs/task_pool/{pool}.log",
     benchmark:
         "results/benchmarks/task_pool/{pool}.tsv"
-    params:
-        settings=as_json(SETTINGS.tasks),
-        family=lambda wildcards: POOLS[wildcards.pool][0],
-        split=lambda wildcards: POOLS[wildcards.pool][1],
-        part=lambda wildcards: f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else "",
-        seed=lambda wildcards: POOLS[wildcards.pool][3],
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        settings=as_json(SETTINGS.tasks),
+        family=lambda wildcards: POOLS[wildcards.pool][0],
+        split=lambda wildcards: POOLS[wildcards.pool][1],
+        part=lambda wildcards: (
+            f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else ""
+        ),
+        seed=lambda wildcards: POOLS[wildcards.pool][3],
     shell:
-        "python -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
+        "{PYTHON} -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
         "--split {params.split} {params.part} --seed {params.seed} "
         "--output {output.pool} --card {output.card} > {log} 2>&1"
 
@@ -41,6 +43,10 @@ rule training_load:
         "results/logs/training_load.log",
     benchmark:
         "results/benchmarks/training_load.tsv"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=20,
     params:
         settings=json.dumps(
             {
@@ -53,12 +59,8 @@ rule training_load:
             sort_keys=True,
         ),
         seed=STUDY.seeds.workload,
-    threads: 1
-    resources:
-        mem_mb=1500,
-        runtime=20,
     shell:
-        "python -m mara.stages.calibrate_load --settings {params.settings:q} --seed {params.seed} "
+        "{PYTHON} -m mara.stages.calibrate_load --settings {params.settings:q} --seed {params.seed} "
         "--pool {input.pool} --forecasts {input.forecasts} --output {output} > {log} 2>&1"
 
 
@@ -75,22 +77,26 @@ rule trace:
         "results/logs/trace/{pool}/{scenario}/load{load}.log",
     benchmark:
         "results/benchmarks/trace/{pool}/{scenario}/load{load}.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         settings=lambda wildcards: json.dumps(
             {
-                "arrivals": scenario_arrivals(wildcards.scenario).model_dump(mode="json"),
-                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
+                "arrivals": scenario_arrivals(wildcards.scenario).model_dump(
+                    mode="json"
+                ),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(
+                    mode="json"
+                ),
                 "standard_cluster": SETTINGS.cluster.model_dump(mode="json"),
             },
             sort_keys=True,
         ),
         episodes=lambda wildcards: EPISODES[wildcards.pool],
         seed=lambda wildcards: POOLS[wildcards.pool][3],
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
     shell:
-        "python -m mara.stages.make_trace --settings {params.settings:q} --pool {input.pool} "
+        "{PYTHON} -m mara.stages.make_trace --settings {params.settings:q} --pool {input.pool} "
         "--training-load {input.training_load} --load {wildcards.load} --episodes {params.episodes} "
         "--seed {params.seed} --output {output.trace} --card {output.card} > {log} 2>&1"
