@@ -1,9 +1,9 @@
 """Record the corpus: ``python -m mara.curves.record --all`` or ``--ids ID ...``.
 
 Batches are recorded in worker processes of one thread each. Every finished batch becomes a shard in a
-folder, so that a killed run goes on where it stopped; the family's Parquet file appears when all of its shards
-are there. Shards do not know of changes to a recorder's code: remove their folder after such a change. With
-``--ids`` the batches of those curves are recorded again and compared bit by bit with the corpus.
+folder, so that a killed run goes on where it stopped; the family's Parquet file appears when all of its
+shards are there. Shards do not know of changes to a recorder's code: remove their folder after such a change.
+With ``--ids`` the batches of those curves are recorded again and compared bit by bit with the corpus.
 
 Shapes: B recipes of a batch, N = 200 points.
 """
@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import multiprocessing
+import os
 import shutil
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -141,9 +143,7 @@ def _shard(folder: Path, batch: Batch) -> Path:
 def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
     """Record batches in ``jobs`` fresh processes of one thread each, yielding them as they finish."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
-    ) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker) as pool:
         futures = {
             pool.submit(_record_named, module.__name__, recipes): (module, recipes)
             for module, recipes in batches
@@ -153,6 +153,19 @@ def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
                 yield futures[future], future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """One thread, and no life after a killed parent, which would leave the worker waiting for ever."""
+    torch.set_num_threads(1)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _record_named(module: str, recipes: list[Recipe]) -> Corpus:
