@@ -1,0 +1,81 @@
+"""Settings of the learned predictors: the flow, its distilled and history variants, and the direct head."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from mara.config.base import Section
+
+
+class ExampleSettings(Section):
+    """The prefixes that learned predictors are fitted on."""
+
+    examples: int = Field(300_000, ge=1)
+    """Prefixes drawn before training."""
+    longest_prefix: int = Field(180, ge=1)
+    """Points of the longest prefix."""
+    synthetic_curves: int = Field(6000, ge=1)
+    """Curves drawn from the synthetic prior."""
+    synthetic_share: float = Field(0.4, ge=0, le=1)
+    """Share of the prefixes that come from them."""
+    altered_copies: int = Field(2, ge=0)
+    """Altered copies of every recorded curve."""
+    power_spread: float = Field(0.4, ge=0)
+    """Spread of the log of the power that an altered copy is raised to."""
+    highest_floor: float = Field(3.0, gt=0.05)
+    """Highest floor put under an altered copy, as a multiple of its lowest loss."""
+    schedule_dropped: float = Field(0.3, ge=0, le=1)
+    """Share of the prefixes whose learning-rate schedule is hidden."""
+    trials: int = Field(8000, ge=1)
+    """Forecasts of curves of the calibration split that the conformal calibration is fitted on."""
+
+
+class TrainingSettings(Section):
+    """One training run of a learned predictor."""
+
+    steps: int = Field(12_000, ge=1)
+    """Gradient steps."""
+    batch: int = Field(1024, ge=1)
+    """Examples a step."""
+    learning_rate: float = Field(2e-3, gt=0)
+    """Peak learning rate; it rises over the first steps and falls to zero along a cosine."""
+    warm_up: int = Field(300, ge=0)
+    """Steps over which the learning rate rises."""
+    weight_decay: float = Field(0.02, ge=0)
+    """Decoupled weight decay."""
+    average: float = Field(0.999, ge=0, lt=1)
+    """Decay of the moving average of the weights, which is what forecasts."""
+    input_noise: float = Field(0.05, ge=0)
+    """Spread of the noise on the standardised inputs."""
+    half_precision: bool = True
+    """Compute in bfloat16 where that is safe; 2.5 times faster on processors that have it."""
+    checkpoint_every: int = Field(1000, ge=1)
+    """Steps between checkpoints and lines of the training log."""
+
+
+class FlowSettings(Section):
+    """The flow over future log-losses."""
+
+    examples: ExampleSettings = ExampleSettings()
+    training: TrainingSettings = TrainingSettings()
+    hidden: int = Field(256, ge=1)
+    """Width of the encoder of the prefix."""
+    width: int = Field(192, ge=1)
+    """Width of the velocity network."""
+    depth: int = Field(2, ge=1)
+    """Residual blocks of the velocity network."""
+    solver_steps: int = Field(4, ge=0)
+    """Midpoint steps; 0 forecasts with the prior."""
+    paths: int = Field(64, ge=2, multiple_of=2)
+    """Sampled futures a forecast."""
+
+
+class DirectSettings(Section):
+    """The one-pass head on the crossing time."""
+
+    examples: ExampleSettings = ExampleSettings()
+    training: TrainingSettings = TrainingSettings()
+    hidden: int = Field(256, ge=1)
+    """Width of the network."""
+    depth: int = Field(3, ge=1)
+    """Residual blocks."""

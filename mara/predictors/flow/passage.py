@@ -1,0 +1,75 @@
+"""First passage of targets on the smoothed paths.
+
+Shapes: B prefixes, P paths, K knots, R questions (each about one prefix), H horizon in units.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mara.predictors.flow.features import Description
+from mara.predictors.flow.trajectory import KNOT, SMOOTHED
+
+
+def lowest_so_far(description: Description, path: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Running minimum (B, P, K) of the smoothed log-loss along paths of knots (B, P, K), relative to the level.
+
+    The first four knots hold means of new points only; here the points observed last join the window of five.
+    """
+    smoothed = path.copy()
+    for unit in range(1, SMOOTHED):
+        old = np.minimum(description.units + 1, SMOOTHED - unit)
+        kept = np.where(np.arange(SMOOTHED) < old[:, None], description.observed, 0.0).sum(axis=1)
+        new = unit * np.exp(np.minimum(path[:, :, unit - 1], 50.0))
+        smoothed[:, :, unit - 1] = np.log((new + kept[:, None]) / (unit + old)[:, None])
+    return np.minimum.accumulate(smoothed, axis=2, out=smoothed)
+
+
+@numba.njit(cache=True)
+def _count(lowest: NDArray, owner: NDArray, goal: NDArray, knot: NDArray, cdf: NDArray) -> None:
+    paths, knots = lowest.shape[1], lowest.shape[2]
+    horizon = cdf.shape[1] - 1
+    for row in range(owner.size):
+        target = goal[row]
+        for p in range(paths):
+            path = lowest[owner[row], p]
+            if not path[knots - 1] <= target:
+                continue
+            low, high = 0, knots - 1
+            while low < high:
+                middle = (low + high) // 2
+                if path[middle] <= target:
+                    high = middle
+                else:
+                    low = middle + 1
+            unit = knot[low]
+            if low > 0 and knot[low] - knot[low - 1] > 1:
+                width = knot[low] - knot[low - 1]
+                share = (path[low - 1] - target) / max(path[low - 1] - path[low], 1e-9)
+                unit = knot[low - 1] + min(max(int(np.ceil(share * width)), 1), width)
+            if unit <= horizon:
+                cdf[row, unit] += 1.0
+        total = 0.0
+        for b in range(horizon + 1):
+            total += cdf[row, b]
+            cdf[row, b] = total / paths
+
+
+def passage_cdf(
+    lowest: NDArray[np.float32], owner: NDArray[np.integer], log_target: NDArray[np.floating], horizon: int
+) -> NDArray[np.float32]:
+    """P(remaining <= b) for b = 0..horizon, (R, horizon+1), as shares of paths.
+
+    Args:
+        lowest: (B, P, K) running minima, see :func:`lowest_so_far`.
+        owner: (R,) prefix of each question.
+        log_target: (R,) log target relative to the prefix's level; -inf and NaN are never reached.
+        horizon: units to look ahead; beyond the last knot nothing more is reached.
+
+    Inside a knot's interval the crossing lies where a straight line between the minima crosses.
+    """
+    cdf = np.zeros((len(owner), horizon + 1), dtype=np.float32)
+    _count(lowest, np.asarray(owner, dtype=np.int64), np.asarray(log_target, dtype=np.float64), KNOT, cdf)
+    return cdf

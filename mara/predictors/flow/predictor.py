@@ -1,0 +1,153 @@
+"""The flow predictor: paths of the future sampled by conditional flow matching, and the first passage on them.
+
+One set of starting points serves all prefixes, in antithetic pairs. So a forecast depends on nothing but its own
+prefix and target, neighbouring units see the same noise, and the order of a batch does not matter.
+
+Shapes: B prefixes, R questions, P paths, K knots, F inputs, H horizon.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from mara.config.flow import FlowSettings
+from mara.curves.corpus import Corpus
+from mara.predictors.examples import Examples, draw_examples
+from mara.predictors.flow.calibration import Recalibration, mean_ncrps
+from mara.predictors.flow.examples import draw_prefixes, training_corpus
+from mara.predictors.flow.features import Description, describe_query
+from mara.predictors.flow.inputs import Standardizer, raw_inputs
+from mara.predictors.flow.network import Encoder, FlowNetwork, Velocity, initialise
+from mara.predictors.flow.passage import lowest_so_far, passage_cdf
+from mara.predictors.flow.path import draw_times, independent_source, straight_line
+from mara.predictors.flow.prior import PathPrior
+from mara.predictors.flow.solver import midpoint
+from mara.predictors.flow.trajectory import KNOT, KNOTS
+from mara.predictors.flow.training import Run, train
+from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
+
+_CHUNK = 16
+"""Prefixes that go through the solver together: their activations stay in the processor's cache."""
+_WATCHED = 1000
+"""Trials behind each line of the training log."""
+
+
+class FlowPredictor(BasePredictor):
+    """Conditional flow matching over the future log-loss trajectory given the observed prefix."""
+
+    name = "flow"
+
+    def __init__(self, settings: FlowSettings | None = None) -> None:
+        self.settings = settings if settings is not None else FlowSettings()
+        self.prior: PathPrior
+        self.standardizer: Standardizer
+        self.encoder: Encoder
+        self.velocity: Velocity
+        self.start: NDArray[np.float32]
+        self.recalibration: Recalibration | None = None
+
+    def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
+        """Fit on the predictor part of the training split and the synthetic prior; calibrate on the calibration split.
+
+        ``run`` says where to keep the checkpoint and the training log.
+        """
+        settings = self.settings
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        curves, recorded = training_corpus(corpus, settings.examples, rng)
+        examples = draw_prefixes(curves, recorded, settings.examples, settings.examples.examples, rng)
+        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, rng)
+        watched = draw_examples(corpus.of(split="calibration"), _WATCHED, rng)
+        self.prior = PathPrior.fit(examples.description, examples.future)
+        white = self.prior.to_white(examples.description, examples.future)
+        missing = np.isnan(white)
+        white[missing] = rng.standard_normal(int(missing.sum()))
+        inputs = raw_inputs(examples.description, self.prior)
+        self.standardizer = Standardizer.fit(inputs)
+        half = torch.randn(settings.paths // 2, KNOTS, generator=generator)
+        self.start = torch.cat([half, -half]).numpy()
+        network = FlowNetwork(inputs.shape[1], KNOTS, settings.hidden, settings.width, settings.depth)
+        initialise(network, generator)
+        data = torch.from_numpy(white.astype(np.float32)), torch.from_numpy(self.standardizer(inputs))
+        noise = settings.training.input_noise
+
+        def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
+            target, features = data[0][index], data[1][index]
+            features = features + noise * torch.randn(features.shape, generator=generator)
+            source = independent_source(target, generator)
+            time = draw_times(len(index), generator)
+            point, velocity = straight_line(source, target, time)
+            return (network(point, time, features).float() - velocity).square().mean()
+
+        def watch(averaged: nn.Module) -> dict[str, float]:
+            self._adopt(averaged)
+            return {"calibration_ncrps": mean_ncrps(self._trial_cdf(watched), watched)}
+
+        self.recalibration = None
+        averaged = train(network, objective, len(examples), settings.training, generator, run or Run(), watch)
+        self._adopt(averaged)
+        self.recalibration = Recalibration.fit(self._trial_cdf(trials), trials)
+        return self
+
+    def _adopt(self, network: nn.Module) -> None:
+        """Forecast with a copy of ``network`` from now on."""
+        assert isinstance(network, FlowNetwork)
+        kind = torch.bfloat16 if self.settings.training.half_precision else torch.float32
+        self.encoder = copy.deepcopy(network.encoder)
+        self.velocity = copy.deepcopy(network.velocity).to(kind)
+
+    def _trial_cdf(self, trials: Examples) -> NDArray[np.float32]:
+        query = trials.query
+        log_target = np.log(query.target.astype(np.float64))
+        return self._cdf(describe_query(query), np.arange(len(query)), log_target, int(KNOT[-1]))
+
+    def paths(self, description: Description) -> NDArray[np.float32]:
+        """Sampled knots (B, P, K) relative to each prefix's level."""
+        inputs = self.standardizer(raw_inputs(description, self.prior))
+        white = np.empty((len(description), *self.start.shape), dtype=np.float32)
+        start = torch.from_numpy(self.start)
+        kind = torch.bfloat16 if self.settings.training.half_precision else torch.float32
+        with torch.inference_mode():
+            shifts = self.encoder(torch.from_numpy(inputs)).to(kind)
+            for first in range(0, len(description), _CHUNK):
+                steer = shifts[first : first + _CHUNK]
+
+                def field(x: Tensor, time: float, steer: Tensor = steer) -> Tensor:
+                    return self.velocity(x.to(kind), torch.full((1, 1), time, dtype=kind), steer).float()
+
+                begin = start.expand(len(steer), -1, -1)
+                white[first : first + _CHUNK] = midpoint(field, begin, self.settings.solver_steps).numpy()
+        return self.prior.to_future(description, white)
+
+    def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
+        """Distributions on 0..horizon; nothing is forecast beyond 180 units, where the last knot lies."""
+        return self.forecast_many_targets(query, np.arange(len(query)), query.target, query.window, horizon)
+
+    def forecast_many_targets(
+        self,
+        prefixes: Query,
+        owner: NDArray[np.integer],
+        target: NDArray[np.floating],
+        window: NDArray[np.floating],
+        horizon: int = HORIZON,
+    ) -> Forecast:
+        """R forecasts that share the paths of P prefixes; see :class:`mara.predictors.forecast.ManyTargets`."""
+        description = describe_query(prefixes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_target = np.log(np.asarray(target, dtype=np.float64))
+        cdf = self._cdf(description, owner, log_target, horizon)
+        if self.recalibration is not None:
+            cdf = self.recalibration(cdf)
+        return Forecast.from_cdf(cdf).settled(prefixes.rows(owner, target, window))
+
+    def _cdf(
+        self, description: Description, owner: NDArray[np.integer], log_target: NDArray[np.floating], horizon: int
+    ) -> NDArray[np.float32]:
+        """Shares of paths (R, H+1) that have crossed; targets (R,) on the log scale of the losses."""
+        lowest = lowest_so_far(description, self.paths(description))
+        return passage_cdf(lowest, owner, log_target - description.level[owner], horizon)

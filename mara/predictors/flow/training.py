@@ -1,0 +1,133 @@
+"""The training loop that all learned predictors share: AdamW, warm-up and cosine, averaged weights, resumable.
+
+All randomness of a run comes from one torch.Generator whose state is part of the checkpoint, so a run that was
+stopped and resumed ends with the same bytes as one that was not.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mara.config.flow import TrainingSettings
+from mara.files import atomic_path
+
+Objective = Callable[[nn.Module, Tensor, torch.Generator], Tensor]
+"""(network, indices (B,) of the batch, generator) -> scalar loss."""
+
+
+@dataclass
+class Run:
+    """Where a training run keeps what it writes; either may be None.
+
+    checkpoint: file to resume from and to save to; removed when the run ends.
+    log: CSV with one row per checkpoint interval: step, loss, learning_rate and what ``watch`` returns.
+    """
+
+    checkpoint: Path | None = None
+    log: Path | None = None
+
+
+def train(
+    network: nn.Module,
+    objective: Objective,
+    examples: int,
+    settings: TrainingSettings,
+    generator: torch.Generator,
+    run: Run,
+    watch: Callable[[nn.Module], dict[str, float]] | None = None,
+) -> nn.Module:
+    """Train ``network`` in place on ``examples`` many examples; returns a copy with averaged weights.
+
+    Args:
+        network: what to train.
+        objective: the loss of a batch.
+        examples: how many examples there are; each batch draws from them with replacement.
+        settings: see :class:`TrainingSettings`.
+        generator: source of all randomness from here on.
+        run: where to resume from and what to write.
+        watch: called with the averaged network at every log row; must draw nothing from ``generator``.
+    """
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
+    )
+    averaged = copy.deepcopy(network).requires_grad_(False)
+    rows: list[dict[str, float]] = []
+    first, total = 0, 0.0
+    if run.checkpoint is not None and run.checkpoint.exists():
+        state = torch.load(run.checkpoint, weights_only=True)
+        network.load_state_dict(state["network"])
+        averaged.load_state_dict(state["averaged"])
+        optimizer.load_state_dict(state["optimizer"])
+        generator.set_state(state["generator"])
+        first, rows = state["step"], state["rows"]
+    network.train()
+    for step in range(first, settings.steps):
+        rate = settings.learning_rate * _schedule(step, settings)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        index = torch.randint(examples, (settings.batch,), generator=generator)
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.half_precision):
+            loss = objective(network, index, generator)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        decay = min(settings.average, (step + 1) / (step + 10))
+        torch._foreach_lerp_(list(averaged.parameters()), list(network.parameters()), 1.0 - decay)
+        total += loss.item()
+        if (step + 1) % settings.checkpoint_every == 0 or step + 1 == settings.steps:
+            done = (step % settings.checkpoint_every) + 1
+            row = {"step": float(step + 1), "loss": total / done, "learning_rate": rate}
+            rows.append(row | (watch(averaged) if watch is not None else {}))
+            total = 0.0
+            _write_log(run.log, rows)
+            _write_checkpoint(run.checkpoint, step + 1, network, averaged, optimizer, generator, rows)
+    if run.checkpoint is not None:
+        run.checkpoint.unlink(missing_ok=True)
+    return averaged.eval()
+
+
+def _schedule(step: int, settings: TrainingSettings) -> float:
+    rise = min(1.0, (step + 1) / max(settings.warm_up, 1))
+    return rise * 0.5 * (1.0 + math.cos(math.pi * step / settings.steps))
+
+
+def _write_log(path: Path | None, rows: list[dict[str, float]]) -> None:
+    if path is None:
+        return
+    with atomic_path(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_checkpoint(
+    path: Path | None,
+    step: int,
+    network: nn.Module,
+    averaged: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+    rows: list[dict[str, float]],
+) -> None:
+    if path is None:
+        return
+    state: dict[str, Any] = {
+        "step": step,
+        "network": network.state_dict(),
+        "averaged": averaged.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "generator": generator.get_state(),
+        "rows": rows,
+    }
+    with atomic_path(path) as part:
+        torch.save(state, part)
