@@ -45,7 +45,7 @@ DIVERGENCE_FACTOR = 1e6
 SMALLEST_LOSS = 1e-6
 """Losses below are recorded as this, so that logarithms exist."""
 SIGNIFICANT_BITS = 13
-"""Losses are rounded to so many binary digits (relative error below 6.2e-5) to keep the file small."""
+"""Losses are rounded to so many binary digits (relative error up to 1.2e-4) to keep the file small."""
 SHARDS = Path("build/curves")
 
 Batch = tuple[ModuleType, list[Recipe]]
