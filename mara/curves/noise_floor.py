@@ -1,8 +1,8 @@
 """How well a run's twin, which differs in the seed only, predicts the run: the error no forecast should beat.
 
 Protocol: prefix of 20, 40 or 80 points; target .9, .7, .5 or .25 of the best smoothed loss so far; truth =
-units until the smoothed loss is at or below the target, capped at the H units that are left. The twin's answer
-is when the twin itself reaches that target, its whole curve being known.
+units until the smoothed loss is at or below the target, capped at the H units that are left. The twin's
+answer is when the twin itself reaches that target, its whole curve being known.
 """
 
 from __future__ import annotations
