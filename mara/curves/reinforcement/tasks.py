@@ -39,6 +39,8 @@ class Task:
     """Return of about the best policy: loss 0.01."""
     window: int
     """Episodes in the running mean."""
+    actors: int
+    """Episodes that a policy-gradient learner plays side by side."""
     table_steps: int
     """Steps of every actor in one unit of a tabular learner."""
 
@@ -57,20 +59,22 @@ def _lake(size: str, slippery: bool) -> Callable[[], Environment]:
 
 
 TASKS: dict[str, Task] = {
-    "cartpole-200": Task(CartPole, 200, 20.0, 200.0, 20, 120),
-    "cartpole-500": Task(CartPole, 500, 20.0, 500.0, 20, 160),
-    "acrobot": Task(Acrobot, 500, -500.0, -80.0, 12, 200),
-    "mountaincar": Task(MountainCar, 200, -200.0, -105.0, 16, 200),
-    "mountaincar-shaped": Task(ShapedMountainCar, 200, -200.0, -105.0, 16, 100),
-    "pendulum-3": Task(lambda: Pendulum(3), 200, -1250.0, -150.0, 16, 150),
-    "pendulum-5": Task(lambda: Pendulum(5), 200, -1250.0, -150.0, 16, 150),
-    "lake-4x4": Task(_lake("4x4", False), 100, 0.0, 1.0, 60, 20),
-    "lake-4x4-slippery": Task(_lake("4x4", True), 100, 0.0, 0.74, 100, 60),
-    "lake-8x8": Task(_lake("8x8", False), 200, 0.0, 1.0, 60, 60),
-    "lake-8x8-slippery": Task(_lake("8x8", True), 200, 0.0, 0.85, 80, 150),
-    "cliff": Task(lambda: TableTask(CliffWalkingEnv()), 100, -900.0, -13.0, 30, 20),
-    "cliff-slippery": Task(lambda: TableTask(CliffWalkingEnv(is_slippery=True)), 100, -900.0, -60.0, 30, 60),
-    "taxi": Task(lambda: TableTask(TaxiEnv()), 200, -770.0, 8.0, 30, 200),
-    "blackjack": Task(Blackjack, 20, -0.4, -0.04, 600, 60),
+    "cartpole-200": Task(CartPole, 200, 20.0, 200.0, 20, 8, 120),
+    "cartpole-500": Task(CartPole, 500, 20.0, 500.0, 20, 8, 160),
+    "acrobot": Task(Acrobot, 500, -500.0, -80.0, 12, 8, 200),
+    "mountaincar": Task(MountainCar, 200, -200.0, -105.0, 16, 8, 200),
+    "mountaincar-shaped": Task(ShapedMountainCar, 200, -200.0, -105.0, 16, 8, 100),
+    "pendulum-3": Task(lambda: Pendulum(3), 200, -1150.0, -150.0, 16, 8, 150),
+    "pendulum-5": Task(lambda: Pendulum(5), 200, -1150.0, -150.0, 16, 8, 150),
+    "lake-4x4": Task(_lake("4x4", False), 100, 0.0, 1.0, 60, 16, 20),
+    "lake-4x4-slippery": Task(_lake("4x4", True), 100, 0.0, 0.74, 100, 24, 60),
+    "lake-8x8": Task(_lake("8x8", False), 200, 0.0, 1.0, 60, 24, 60),
+    "lake-8x8-slippery": Task(_lake("8x8", True), 200, 0.0, 0.85, 80, 24, 150),
+    "cliff": Task(lambda: TableTask(CliffWalkingEnv()), 100, -1050.0, -13.0, 30, 8, 20),
+    "cliff-slippery": Task(
+        lambda: TableTask(CliffWalkingEnv(is_slippery=True)), 100, -1050.0, -60.0, 30, 8, 60
+    ),
+    "taxi": Task(lambda: TableTask(TaxiEnv()), 200, -770.0, 8.0, 30, 8, 200),
+    "blackjack": Task(Blackjack, 20, -0.37, -0.04, 600, 32, 60),
 }
 """Every task by name; time limits as Gymnasium registers them, and 100 for cliff walking, which has none."""
