@@ -55,6 +55,74 @@ class CalibrationSettings(Section):
     """Grid of log errors between -6 and 6."""
 
 
+class KalmanSettings(Section):
+    """Averaged local linear trends; chosen on the validation split."""
+
+    turning_loglog: tuple[float, ...] = (0.01, 0.3, 10.0)
+    """Variance of the slope's random walk per log unit, in units of the noise; one model each."""
+    turning_semilog: tuple[float, ...] = (1e-6, 1e-4, 1e-2)
+    """The same per unit."""
+    memory: int = Field(200, ge=2)
+    """Newest points that are filtered."""
+    prior_noise: float = Field(0.03, gt=0)
+    """Noise of the log loss before any point is seen."""
+    prior_slope: float = Field(0.5, gt=0)
+    """Spread of the slope before any point is seen."""
+    prior_evidence: float = Field(3.0, gt=0)
+    """Points' worth of the prior noise."""
+    noise_memory: float = Field(0.97, gt=0, le=1)
+    """Weight of an innovation relative to the next one in the noise."""
+    model_memory: float = Field(0.95, gt=0, le=1)
+    """The same in the models' weights."""
+    widening: float = Field(1.0, gt=0)
+    """Factor on the forecast's deviation."""
+
+
+class NeighbourSettings(Section):
+    """Nearest training curves; chosen on the validation split."""
+
+    neighbours: int = Field(15, ge=1)
+    """Curves whose continuations are followed."""
+    recency: float = Field(0.3, ge=0)
+    """A point counts (1 + age)^-recency in the distance."""
+    softness: float = Field(0.5, ge=0)
+    """Added to each squared distance, in units of their mean, before weights are taken as its inverse."""
+    synthetic_curves: int = Field(1500, ge=0)
+    """Curves from the synthetic prior in the library."""
+
+
+class ParametricSettings(Section):
+    """Best of six parametric families."""
+
+    forgetting: float = Field(0.97, gt=0, lt=1)
+    """Weight of a point relative to the next one."""
+    minimum_points: int = Field(5, ge=3)
+    """Shorter prefixes are answered with never."""
+
+
+class BoostingSettings(Section):
+    """Gradient-boosted trees; chosen on the validation split."""
+
+    examples: int = Field(24_000, ge=100)
+    """Questions drawn to fit on."""
+    synthetic_share: float = Field(0.4, ge=0, lt=1)
+    """Share of them about synthetic curves."""
+    synthetic_curves: int = Field(3000, ge=1)
+    """Synthetic curves drawn."""
+    grid_draws: int = Field(3, ge=1)
+    """Values of b asked of every question in fitting."""
+    grid_points: int = Field(16, ge=2)
+    """Values of b asked in forecasting."""
+    trees: int = Field(150, ge=1)
+    """Boosting rounds."""
+    leaves: int = Field(31, ge=2)
+    """Leaves a tree."""
+    samples_per_leaf: int = Field(60, ge=1)
+    """Least samples a leaf."""
+    learning_rate: float = Field(0.08, gt=0)
+    """Shrinkage of each tree."""
+
+
 class PredictorSettings(Section):
     """All predictors without a network."""
 
@@ -62,3 +130,7 @@ class PredictorSettings(Section):
     slopes: SlopeSettings = SlopeSettings()
     marginal: MarginalSettings = MarginalSettings()
     calibration: CalibrationSettings = CalibrationSettings()
+    kalman: KalmanSettings = KalmanSettings()
+    neighbours: NeighbourSettings = NeighbourSettings()
+    parametric: ParametricSettings = ParametricSettings()
+    boosting: BoostingSettings = BoostingSettings()

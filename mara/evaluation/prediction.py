@@ -1,8 +1,8 @@
 """How well the remaining demand is predicted: the cases of the protocol, the scores and their table.
 
-A case is a curve seen up to a prefix and a target as a fraction of the best smoothed loss so far. The truth is
-the first unit at which the smoothed loss is at or below the target, capped at what is left of the curve, H. All
-scores are about the capped demand min(R, H) and the forecast capped likewise.
+A case is a curve seen up to a prefix and a target as a fraction of the best smoothed loss so far. The truth
+is the first unit at which the smoothed loss is at or below the target, capped at what is left of the curve,
+H. All scores are about the capped demand min(R, H) and the forecast capped likewise.
 
 Shape legend: B cases, N points, G groups, K predictors.
 """
@@ -76,10 +76,12 @@ class Cases:
 def protocol_cases(
     corpus: Corpus, prefixes: Sequence[int] = PREFIXES, fractions: Sequence[float] = FRACTIONS
 ) -> Cases:
-    """Every curve x prefix length x target fraction; prefixes in which the curve has diverged are left out."""
+    """Every curve x prefix length x target fraction; leaves out prefixes in which the curve has diverged."""
     curve, length, fraction = (
         axis.ravel()
-        for axis in np.meshgrid(np.arange(len(corpus)), np.array(prefixes), np.array(fractions), indexing="ij")
+        for axis in np.meshgrid(
+            np.arange(len(corpus)), np.array(prefixes), np.array(fractions), indexing="ij"
+        )
     )
     alive = corpus.diverged_at[curve] >= length
     curve, length, fraction = curve[alive], length[alive], fraction[alive]
@@ -115,7 +117,7 @@ def ask(predictor: Predictor, cases: Cases, batch: int = 4096) -> Forecast:
 
 
 def probability_integral(forecast: Forecast, truth: Floats, left: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """F just below the capped truth and F at it, both (B,); a calibrated forecast is uniform in between."""
+    """F just below the capped truth and at it, both (B,); a calibrated forecast is uniform in between."""
     capped = np.minimum(truth, left).astype(np.int64)
     row = np.arange(len(forecast))
     upper = np.where(capped >= left, 1.0, forecast.cdf[row, np.minimum(capped, forecast.horizon)])
@@ -124,7 +126,7 @@ def probability_integral(forecast: Forecast, truth: Floats, left: NDArray[np.int
 
 
 def pit_histogram(lower: Floats, upper: Floats, bins: int = 10) -> Floats:
-    """(bins,) non-randomised PIT histogram (Czado, Gneiting & Held, 2009); all 1 for a calibrated forecast."""
+    """(bins,) non-randomised PIT histogram (Czado, Gneiting & Held, 2009); all 1 if calibrated."""
     edges = np.linspace(0, 1, bins + 1)
     return np.diff([_share_below(edge, lower, upper).mean() for edge in edges]) * bins
 
@@ -171,7 +173,7 @@ def scores(forecast: Forecast, cases: Cases) -> dict[str, Floats]:
     truth = np.minimum(cases.truth, left)
     median = np.minimum(forecast.median(), left)
     reached = cases.truth <= left
-    deadline = cases.left // 2
+    deadline = (cases.left // 2).astype(np.float64)
     lower, upper = probability_integral(forecast, cases.truth, cases.left)
     covered = interval_coverage(lower, upper)
     missed = median >= left
@@ -181,7 +183,9 @@ def scores(forecast: Forecast, cases: Cases) -> dict[str, Floats]:
         "log_error": np.abs(np.log1p(median) - np.log1p(truth)),
         "false_never": np.where(reached, (missed & (truth < left)).astype(float), np.nan),
         "false_reach": np.where(reached, np.nan, (~missed).astype(float)),
-        "brier": (forecast.probability_within(deadline) - (cases.truth <= deadline)) ** 2.0,
+        "brier": np.square(
+            forecast.probability_within(deadline) - (cases.truth <= deadline), dtype=np.float64
+        ),
         "coverage80": covered,
         "coverage80_reached": np.where(reached, covered, np.nan),
     }
@@ -191,8 +195,8 @@ def group_sums(values: Floats, group: NDArray[np.str_]) -> Sums:
     """Sum and count of the defined values (B,) by group, (G, 1) each, groups in sorted order."""
     _, code = np.unique(group, return_inverse=True)
     defined = np.isfinite(values)
-    hits = np.bincount(code, np.where(defined, values, 0.0))
-    trials = np.bincount(code, defined.astype(np.float64))
+    hits = np.bincount(code, np.where(defined, values, 0.0)).astype(np.float64)
+    trials = np.bincount(code, defined.astype(np.float64)).astype(np.float64)
     return Sums(hits[:, None], trials[:, None])
 
 
@@ -251,7 +255,8 @@ def prediction_row(
     for score in SCORES:
         values = scored.by_case[score]
         if score in WITH_INTERVAL:
-            interval = resampled_scores({name: scored.by_case}, score, cases.group, resamples, rng).interval([1.0])
+            resampled = resampled_scores({name: scored.by_case}, score, cases.group, resamples, rng)
+            interval = resampled.interval([1.0])
             row |= {score: interval.estimate, f"{score}_low": interval.low, f"{score}_high": interval.high}
         else:
             row[score] = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")

@@ -1,8 +1,8 @@
 """Point forecasts made into distributions by the errors they made on the calibration split.
 
-The error of a point forecast r is log((R + 1) / (r + 1)). Its empirical distribution is taken within classes of
-r, of the units so far and, where ``deadline`` is set, of the window; a class borrows from the pool of all its
-windows, and that from all ages, so that small classes do not overfit.
+The error of a point forecast r is log((R + 1) / (r + 1)). Its empirical distribution is taken within classes
+of r, of the units so far and, where ``deadline`` is set, of the window; a class borrows from the pool of all
+its windows, and that from all ages, so that small classes do not overfit.
 
 Shape legend: B questions, E examples, K classes, L error levels, H horizon.
 """
@@ -52,10 +52,10 @@ class Calibrated(BasePredictor):
     def fit(self, corpus: Corpus, rng: np.random.Generator) -> Self:
         """Collect the errors on examples from the calibration split."""
         s = self.settings
-        examples = draw_examples(corpus.of(split="calibration"), s.examples, rng)
+        examples = draw_examples(corpus.of(split="calibration"), s.examples, self.deadline, rng)
         point = self._point(examples.query)
-        units = examples.query.length - 1.0
-        window = examples.query.window
+        units = examples.query.length.astype(np.float64) - 1
+        window = np.asarray(examples.query.window, dtype=np.float64)
         self.edges = [
             _inner_quantiles(point, s.point_classes),
             _inner_quantiles(units, s.age_classes),

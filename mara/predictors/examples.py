@@ -1,8 +1,9 @@
 """Examples to fit predictors on: prefixes with targets, and how many further units it took.
 
-Two kinds, in equal parts. *Tasks* ask what the workload will ask: targets and windows taken from another run of
-the group, any number of units up to the demand. *Fractions* ask for a fraction of the best loss so far at a
-random prefix, and carry no window.
+Two kinds. *Tasks* ask what the workload will ask: targets and windows taken from another run of the group,
+any number of units up to the demand. *Fractions* ask for a fraction of the best loss so far at a random
+prefix, and carry no window. Tasks are mostly reached and fractions mostly not, and only the window tells
+them apart: a predictor that does not see the window is fitted on fractions alone, one that does on both.
 
 Shape legend: B examples, N points a curve.
 """
@@ -31,8 +32,9 @@ HARDEST_FRACTION = 0.15
 class Examples:
     """B questions with their answers.
 
-    query: the questions. remaining: (B,) units from the prefix to the target; inf where the recorded curve does
-    not get there. left: (B,) units of the curve after the prefix, up to which ``remaining`` is known.
+    query: the questions.
+    remaining: (B,) units from the prefix to the target; inf where the recorded curve does not get there.
+    left: (B,) units of the curve after the prefix, up to which ``remaining`` is known.
     """
 
     query: Query
@@ -49,14 +51,14 @@ def training_curves(corpus: Corpus, synthetic: int, rng: np.random.Generator) ->
     return concatenate([recorded, draw_curves(synthetic, rng)]) if synthetic else recorded
 
 
-def draw_examples(corpus: Corpus, count: int, rng: np.random.Generator) -> Examples:
-    """``count`` examples, half tasks (from groups with at least two runs) and half fractions."""
+def draw_examples(corpus: Corpus, count: int, tasks: bool, rng: np.random.Generator) -> Examples:
+    """``count`` examples: fractions, or half of them tasks (from groups with at least two runs)."""
     _, code, size = np.unique(corpus.group, return_inverse=True, return_counts=True)
     paired = corpus.select(size[code] > 1)
-    tasks = count // 2 if len(paired) else 0
-    parts = [_fractions(corpus, count - tasks, rng)]
-    if tasks:
-        parts.append(_tasks(paired, tasks, rng))
+    task_count = count // 2 if tasks and len(paired) else 0
+    parts = [_fractions(corpus, count - task_count, rng)]
+    if task_count:
+        parts.append(_tasks(paired, task_count, rng))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     loss, schedule, length, target, window, reached = columns
     units = length - 1

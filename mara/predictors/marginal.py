@@ -1,7 +1,7 @@
 """The demand of tasks in general, without a look at the curve: what age and deadline alone tell.
 
-The control that shows what prediction is worth. P(D <= u + b | D > u), with D the demands of tasks made from the
-training curves just as the workload makes its tasks, all of them or those with a similar window.
+The control that shows what prediction is worth. P(D <= u + b | D > u), with D the demands of tasks made from
+the training curves just as the workload makes its tasks, all of them or those with a similar window.
 
 Shape legend: B questions, W window classes, N points a curve, H horizon.
 """
@@ -33,7 +33,7 @@ class Marginal(BasePredictor):
         self.survival: NDArray[np.float64] | None = None
 
     def fit(self, corpus: Corpus, rng: np.random.Generator) -> Self:
-        """Make tasks of the training curves and count their demands, (W+1, N) with all windows in the last row."""
+        """Make tasks of the training curves and count their demands; row W is for all windows together."""
         s = self.settings
         pool = make_pool(training_curves(corpus, 0, rng), TaskSettings(templates=s.tasks), rng)
         inner = np.linspace(0, 1, s.window_classes + 1)[1:-1]

@@ -15,7 +15,5 @@ class Oracle(BasePredictor):
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Repeat ``query.truth``; an :class:`InputError` says so where it is missing."""
         if query.truth is None:
-            raise InputError(
-                "oracle: the true demand is not in the query; it can forecast recorded curves only"
-            )
+            raise InputError("oracle: the query lacks the true demand; only recorded curves have it")
         return Forecast.from_point(query.truth, horizon).settled(query)

@@ -47,6 +47,30 @@ def _slope_calibrated(settings: PredictorSettings, flow: FlowSettings, deadline:
     return Calibrated(Slope("loglog", settings.slopes), "slope_calibrated", deadline, settings.calibration)
 
 
+def _kalman(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.kalman import Kalman
+
+    return Kalman(settings.kalman)
+
+
+def _neighbours(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.neighbours import Neighbours
+
+    return Neighbours(settings.neighbours)
+
+
+def _boosting(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.boosting import Boosting
+
+    return Boosting(deadline, settings.boosting)
+
+
+def _wls_best(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+    from mara.predictors.parametric import WlsBest
+
+    return WlsBest(settings.parametric)
+
+
 def _marginal(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
     from mara.predictors.marginal import Marginal
 
@@ -61,11 +85,15 @@ def _oracle(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> 
 
 _BUILD: dict[str, tuple[Build, bool]] = {
     "wls": (_wls, False),
+    "wls_best": (_wls_best, False),
     "slope_loglog": (_slope_loglog, False),
     "slope_semilog": (_slope_semilog, False),
+    "kalman": (_kalman, False),
+    "neighbours": (_neighbours, False),
     "oracle": (_oracle, False),
     "wls_calibrated": (_wls_calibrated, True),
     "slope_calibrated": (_slope_calibrated, True),
+    "boosting": (_boosting, True),
     "marginal": (_marginal, True),
 }
 """Name -> how to build it, and whether there is a variant ``<name>_deadline`` that also reads the window."""

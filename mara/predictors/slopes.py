@@ -47,8 +47,9 @@ class Slope(BasePredictor):
         slope, _ = fit_line(x, points.log_loss, weight)
         slope = np.where(query.length > 1, slope, -s.early_exponent)
         drop = log_target(query) - newest_smoothed(query)
+        units = query.length.astype(np.float64) - 1
         if self.axis == "loglog":
-            return power_law_remaining(query.length - 1 + UNITS_BEFORE, drop, slope)
+            return power_law_remaining(units + UNITS_BEFORE, drop, slope)
         return exponential_remaining(drop, slope)
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:

@@ -18,6 +18,8 @@ from mara.predictors.forecast import Query
 
 Floats = NDArray[np.float64]
 
+LEAST_SLOPE = 1e-12
+"""A fall slower than this is rounding."""
 NEGLIGIBLE = 1e-9
 """Weights below this share of the newest point's are left out."""
 
@@ -76,11 +78,11 @@ def fit_line(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def power_law_remaining(units: Floats, drop: Floats, slope: Floats) -> Floats:
-    """(B,) further units after which a power law has changed its log loss by ``drop``; inf where it never does.
+    """(B,) further units after which the log loss of a power law has changed by ``drop``; inf where never.
 
-    units: (B,) units so far (at least 1 counts); slope: (B,) of log loss over log units, falling if negative.
+    units: (B,) units so far (at least 1 counts); slope: (B,) of log loss over log units.
     """
-    falling = slope < 0
+    falling = slope < -LEAST_SLOPE
     growth = np.where(falling, drop / np.where(falling, slope, -1.0), np.inf)
     with np.errstate(over="ignore"):
         return np.maximum(units, 1.0) * np.expm1(growth)
@@ -88,7 +90,7 @@ def power_law_remaining(units: Floats, drop: Floats, slope: Floats) -> Floats:
 
 def exponential_remaining(drop: Floats, slope: Floats) -> Floats:
     """(B,) the same for an exponential, with the slope of log loss over units."""
-    falling = slope < 0
+    falling = slope < -LEAST_SLOPE
     return np.where(falling, drop / np.where(falling, slope, -1.0), np.inf)
 
 

@@ -1,8 +1,9 @@
 """Weighted least squares of a power law, the estimator of LARA and the baseline of the prediction claim.
 
-loss = a * s^(-b) after s units is a line in log-log coordinates. Points are weighted by forgetting^age, point 0
-(no units) has no logarithm and is left out, and the target is met at s* = (a / target)^(1/b). The body of the
-LARA paper is not public; the weights and the least number of points follow a public re-implementation.
+loss = a * s^(-b) after s units is a line in log-log coordinates. Points are weighted by forgetting^age,
+point 0 (no units) has no logarithm and is left out, and the target is met at s* = (a / target)^(1/b). The
+body of the LARA paper is not public; the weights and the least number of points follow a public re-
+implementation.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Wls(BasePredictor):
         early = query.length - 1 < s.minimum_points
         slope = np.where(early, -s.early_exponent, slope)
         level = np.where(early, points.log_loss[:, -1], level)
-        return power_law_remaining(query.length - 1.0, log_target(query) - level, slope)
+        return power_law_remaining(query.length.astype(np.float64) - 1, log_target(query) - level, slope)
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """A step at the unit where the fitted law meets the target."""
