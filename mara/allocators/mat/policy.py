@@ -1,0 +1,134 @@
+"""The trained transformer as a policy: saved, loaded, and run on a trace.
+
+E episodes, T tasks, M nodes. Decoding is greedy, so an outcome depends on weights and trace alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+
+from mara.allocators.mat.decoding import decode, greedy
+from mara.allocators.mat.features import SIZES
+from mara.allocators.mat.lanes import Lanes
+from mara.allocators.mat.mask import MaskState
+from mara.allocators.mat.network import MatNetwork, Observation
+from mara.config.allocators import IndexWeights
+from mara.config.mat import MatSettings
+from mara.errors import InputError
+from mara.files import atomic_path
+from mara.simulator.cluster import Cluster
+from mara.simulator.simulate import Outcome
+from mara.workload.forecast_table import ForecastTable
+from mara.workload.tasks import TaskPool
+from mara.workload.trace import Trace
+
+LANES = 128
+"""Episodes stepped side by side; no result depends on it."""
+
+
+def build_network(settings: MatSettings, generator: torch.Generator) -> MatNetwork:
+    """Make a network with weights drawn from ``generator``."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        return MatNetwork(settings.network, SIZES, settings.warm_start == "prior", settings.autoregressive)
+
+
+@dataclass(frozen=True)
+class MatPolicy:
+    """The network, the settings that shape it, and the tuned index it starts from."""
+
+    network: MatNetwork
+    settings: MatSettings
+    weights: IndexWeights
+
+    def mask_state(self, observation: Observation, cluster: Cluster) -> MaskState:
+        """Return what the feasibility mask needs to know."""
+        cap = cluster.max_nodes_per_task
+        return MaskState(observation.present, observation.up, cap, self.settings.mask)
+
+    def save(self, path: Path | str) -> None:
+        """Write one file with plain values and tensors."""
+        content = {
+            "settings": self.settings.model_dump(mode="json"),
+            "weights": self.weights.model_dump(mode="json"),
+            "network": self.network.state_dict(),
+        }
+        with atomic_path(path) as temporary:
+            torch.save(content, temporary)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a policy.
+
+        Raises:
+            InputError: when the file is not one, or was made by a network of another shape.
+        """
+        try:
+            content = torch.load(path, weights_only=True)
+            settings = MatSettings.model_validate(content["settings"])
+            network = build_network(settings, torch.Generator())
+            network.load_state_dict(content["network"])
+            weights = IndexWeights.model_validate(content["weights"])
+        except (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"{path}: not a trained transformer ({reason}); train it anew") from None
+        return cls(network, settings, weights)
+
+
+def run_policy(
+    policy: MatPolicy,
+    trace: Trace,
+    pool: TaskPool,
+    cluster: Cluster,
+    forecasts: ForecastTable,
+    seed: int = 0,
+    lanes: int = LANES,
+) -> Outcome:
+    """Simulate all episodes of a trace, decoding greedily; the outcome does not depend on ``lanes``.
+
+    Raises:
+        InputError: see :func:`mara.simulator.problem.prepare`.
+    """
+    world = Lanes(
+        trace,
+        pool,
+        cluster,
+        forecasts,
+        policy.weights,
+        policy.settings.network,
+        drop_clashes=not policy.settings.mask,
+        seed=seed,
+    )
+    parts = []
+    for episodes in _batches(trace.episodes, lanes):
+        world.reset(episodes)
+        with torch.no_grad():
+            while world.live.size:
+                observation, _ = world.observe()
+                encoded = policy.network.encode(observation)
+                state = policy.mask_state(observation, cluster)
+                world.step(decode(policy.network, encoded, state, greedy).picks)
+        parts.append(world.outcome())
+    return _join(parts)
+
+
+def _batches(count: int, size: int) -> Iterator[np.ndarray]:
+    for start in range(0, count, size):
+        yield np.arange(start, min(start + size, count))
+
+
+def _join(parts: list[Outcome]) -> Outcome:
+    """Put outcomes of consecutive episodes together."""
+    names = [name for name in vars(parts[0]) if name not in ("episode", "totals")]
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    shift = np.cumsum([0] + [part.totals["busy"].size for part in parts[:-1]])
+    episode = np.concatenate([part.episode + np.int32(by) for part, by in zip(parts, shift, strict=True)])
+    totals = {name: np.concatenate([part.totals[name] for part in parts]) for name in parts[0].totals}
+    return Outcome(episode=episode, totals=totals, **columns)
