@@ -21,10 +21,12 @@ class WlsSettings(Section):
 class SlopeSettings(Section):
     """Extrapolated slopes of the log loss; chosen on the validation split."""
 
-    forgetting_loglog: float = Field(0.95, gt=0, lt=1)
-    """Weight of a point relative to the next one, over log units."""
-    forgetting_semilog: float = Field(0.95, gt=0, lt=1)
+    memory_loglog: float = Field(0.08, gt=0)
+    """Age at which a point's weight has fallen to 1/e, as a share of the prefix; over log units."""
+    memory_semilog: float = Field(0.05, gt=0)
     """The same over units."""
+    least_memory: float = Field(1.5, gt=0)
+    """That age is at least so many points."""
     early_exponent: float = Field(0.5, gt=0)
     """Slope that stands in while there is only one point."""
 

@@ -1,7 +1,8 @@
 """The current slope, extrapolated: the simplest forecasts, and hard to beat on regular curves.
 
 The recency-weighted slope of the log loss, over log units (a power law) or over units (an exponential), is
-carried on from the newest smoothed loss. Unlike WLS nothing is said about where the curve started, so a line
+carried on from the newest smoothed loss. The memory is a share of the prefix: curves change ever more slowly.
+Unlike WLS nothing is said about where the curve started, so a line
 that has missed the newest points does not displace the answer.
 """
 
@@ -38,9 +39,10 @@ class Slope(BasePredictor):
     def remaining(self, query: Query) -> np.ndarray:
         """(B,) units still to go, not rounded; inf where the loss does not fall."""
         s = self.settings
-        forgetting = s.forgetting_loglog if self.axis == "loglog" else s.forgetting_semilog
-        points = newest(query, points_in_memory(forgetting))
-        weight = np.where(points.known, forgetting**points.age, 0.0)
+        share = s.memory_loglog if self.axis == "loglog" else s.memory_semilog
+        memory = np.maximum(share * query.length, s.least_memory)
+        points = newest(query, points_in_memory(memory.max(initial=s.least_memory)))
+        weight = np.where(points.known, np.exp(-points.age / memory[:, None]), 0.0)
         x = np.maximum(points.unit, 0.0)
         if self.axis == "loglog":
             x = np.log(x + UNITS_BEFORE)

@@ -55,9 +55,9 @@ def newest_smoothed(query: Query) -> Floats:
     return np.log(np.where(count > 0, loss.sum(axis=1) / np.maximum(count, 1), 1.0))
 
 
-def points_in_memory(forgetting: float) -> int:
-    """Number of newest points whose weight ``forgetting ** age`` is not negligible."""
-    return int(np.ceil(np.log(NEGLIGIBLE) / np.log(forgetting)))
+def points_in_memory(memory: float) -> int:
+    """Number of newest points whose weight ``exp(-age / memory)`` is not negligible."""
+    return int(np.ceil(-np.log(NEGLIGIBLE) * memory))
 
 
 def fit_line(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:

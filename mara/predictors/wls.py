@@ -30,7 +30,7 @@ class Wls(BasePredictor):
     def remaining(self, query: Query) -> np.ndarray:
         """(B,) units still to go, not rounded; inf where the fitted law never meets the target."""
         s = self.settings
-        points = newest(query, points_in_memory(s.forgetting))
+        points = newest(query, points_in_memory(-1 / np.log(s.forgetting)))
         usable = points.known & (points.unit >= 1)
         weight = np.where(usable, s.forgetting**points.age, 0.0)
         slope, level = fit_line(np.log(np.maximum(points.unit, 1.0)), points.log_loss, weight)
