@@ -54,18 +54,20 @@ def draw(attribution: pd.DataFrame, effects: pd.DataFrame) -> Drawn:
             markersize=5,
             label=display_name(allocator),
         )
-    left.set_xticks(range(len(order)), labels=[display_name(p).replace(" ", "\n") for p in order])
+    left.set_xticks(range(len(order)), labels=[display_name(p) for p in order])
+    if len(order) > 3:
+        left.tick_params(axis="x", labelrotation=30)
     left.set_xlim(-0.4, len(order) - 0.6)
     left.grid(axis="x", visible=False)
     left.set_ylabel("tasks completed / %")
     left.set_title("completion by predictor")
-    left.legend(title="allocator", title_fontsize=8.5)
+    figure.legend(loc="outside lower left", ncols=4, title="allocator", title_fontsize=8.5, alignment="left")
     percent_axis(left, "y")
     shown = effects.set_index("effect").reindex([e for e in EFFECTS if e in set(effects["effect"])])
     dot_rows(right, shown, ("value", "low", "high"), [INK] * len(shown))
     name_rows(right, [EFFECTS[str(e)] for e in shown.index])
     right.axvline(0.0, color=INK, linewidth=0.8)
-    right.set_xlabel("change in completion / points")
+    right.set_xlabel("change / points")
     right.set_title("from LARA to MARA")
     percent_axis(right, sign=True)
     return Drawn(figure, _title(shown), _caption(cells, effects), _alt(shown))

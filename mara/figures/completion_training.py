@@ -42,7 +42,6 @@ def draw(completion: pd.DataFrame) -> Drawn:
                 ha="right" if method == "lara" else "left",
                 va="bottom",
                 fontsize=7.5,
-                color=colour(method),
             )
         bound = part[part["method"] == "clairvoyant"]
         if len(bound):

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from mara.figures.style import (
     FAINT,
     INK,
+    MARKERS,
     Drawn,
     colour,
     display_name,
@@ -77,20 +78,22 @@ def _frontier(axis: Axes, rows: pd.DataFrame) -> None:
             ha="right",
             color=INK,
         )
-    for i, row in enumerate(rows[~constrained].to_dict("records")):
+    others = rows[~constrained].to_dict("records")
+    named = [row["method"] for row in others if row["method"] in MARKERS]
+    for row in others:
         spot = (row["worst_family_rate"], row["completion_rate"])
         axis.hlines(
             spot[1], row["worst_family_low"], row["worst_family_high"], color=colour(row["method"]), alpha=0.5
         )
         axis.scatter(*spot, color=colour(row["method"]), s=26, zorder=3)
-        axis.annotate(
-            display_name(row["method"]),
-            spot,
-            xytext=(4, 4 if i % 2 == 0 else -10),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=INK,
-        )
+        if row["method"] in named:
+            axis.annotate(
+                display_name(row["method"]),
+                spot,
+                xytext=(4, 4 if named.index(row["method"]) % 2 == 0 else -10),
+                textcoords="offset points",
+                fontsize=7.5,
+            )
     axis.set_xlabel("worst family completed / %")
     axis.set_ylabel("all tasks completed / %")
     axis.set_title("price of fairness")

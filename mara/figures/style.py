@@ -37,7 +37,7 @@ from mara.files import atomic_path
 INK = "#1b2127"
 FAINT = "#8a939d"
 GRID = "#dde1e6"
-WIDTH = 6.0
+WIDTH = 5.2
 """Inches; at this width type of 9 points can still be read on a phone that shows the figure whole."""
 
 POOLED = "all"
