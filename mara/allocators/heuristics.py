@@ -15,6 +15,7 @@ from mara.simulator.noise import uniform
 from mara.simulator.selection import select_top
 from mara.workload.forecast_table import ForecastTable
 
+RANDOM, FIFO, SRPT, LEAST_LAXITY = range(4)
 HOPELESS = 1e6
 """Scores below minus this are of tasks that are not expected to be completed; they only fill idle nodes."""
 
@@ -33,44 +34,27 @@ def remaining_table(forecasts: ForecastTable, quantile: float) -> np.ndarray:
 
 
 @jit
-def allocate_random(view: View, params: np.ndarray, memory: np.ndarray, assignment: np.ndarray) -> None:
-    """Uniformly random tasks, drawn anew each slot."""
-    score = np.empty(view.active.shape[0])
-    for i in range(score.shape[0]):
-        score[i] = uniform(np.uint64(view.seed), view.slot, view.active[i])
-    place(view, score, assignment)
+def allocate_ranked(view: View, params: np.ndarray, memory: np.ndarray, assignment: np.ndarray) -> None:
+    """Train the tasks that rank first by the simple rule that params[0] names.
 
-
-@jit
-def allocate_fifo(view: View, params: np.ndarray, memory: np.ndarray, assignment: np.ndarray) -> None:
-    """First come, first served."""
-    score = np.empty(view.active.shape[0])
-    for i in range(score.shape[0]):
-        score[i] = -view.arrival[i]
-    place(view, score, assignment)
-
-
-@jit
-def allocate_srpt(view: View, params: np.ndarray, memory: np.ndarray, assignment: np.ndarray) -> None:
-    """Shortest (estimated) remaining demand first."""
-    score = np.empty(view.active.shape[0])
-    for i in range(score.shape[0]):
-        score[i] = -view.table[view.row[i], 0]
-    place(view, score, assignment)
-
-
-@jit
-def allocate_least_laxity(view: View, params: np.ndarray, memory: np.ndarray, assignment: np.ndarray) -> None:
-    """Least (estimated) laxity first: slots left less slots needed.
-
-    Tasks of negative laxity are not expected to make it and come last, the least hopeless first; without
-    this a few lost tasks would hold the nodes (the domino effect).
+    RANDOM draws anew each slot. FIFO goes by arrival. SRPT goes by the least estimated remaining demand.
+    LEAST_LAXITY goes by slots left less slots needed; tasks of negative laxity are not expected to make it
+    and come last, the least hopeless first (else a few lost tasks would hold the nodes). All four share one
+    compilation.
     """
     score = np.empty(view.active.shape[0])
     _, best = capacity(view)
+    rule = int(params[0])
     for i in range(score.shape[0]):
-        laxity = view.deadline[i] - view.slot - view.table[view.row[i], 0] / max(best, 1e-9)
-        score[i] = -laxity if laxity >= 0.0 else laxity - HOPELESS
+        if rule == RANDOM:
+            score[i] = uniform(np.uint64(view.seed), view.slot, view.active[i])
+        elif rule == FIFO:
+            score[i] = -view.arrival[i]
+        elif rule == SRPT:
+            score[i] = -view.table[view.row[i], 0]
+        else:
+            laxity = view.deadline[i] - view.slot - view.table[view.row[i], 0] / max(best, 1e-9)
+            score[i] = -laxity if laxity >= 0.0 else laxity - HOPELESS
     place(view, score, assignment)
 
 
@@ -121,27 +105,9 @@ def allocate_moore_hodgson(
 
 
 @jit
-def run_random(problem, state, ledger, params, first, last):  # type: ignore[no-untyped-def]
-    """Simulate episodes with :func:`allocate_random`."""
-    return run(allocate_random, problem, state, ledger, params, first, last)
-
-
-@jit
-def run_fifo(problem, state, ledger, params, first, last):  # type: ignore[no-untyped-def]
-    """Simulate episodes with :func:`allocate_fifo`."""
-    return run(allocate_fifo, problem, state, ledger, params, first, last)
-
-
-@jit
-def run_srpt(problem, state, ledger, params, first, last):  # type: ignore[no-untyped-def]
-    """Simulate episodes with :func:`allocate_srpt`."""
-    return run(allocate_srpt, problem, state, ledger, params, first, last)
-
-
-@jit
-def run_least_laxity(problem, state, ledger, params, first, last):  # type: ignore[no-untyped-def]
-    """Simulate episodes with :func:`allocate_least_laxity`."""
-    return run(allocate_least_laxity, problem, state, ledger, params, first, last)
+def run_ranked(problem, state, ledger, params, first, last):  # type: ignore[no-untyped-def]
+    """Simulate episodes with :func:`allocate_ranked`."""
+    return run(allocate_ranked, problem, state, ledger, params, first, last)
 
 
 @jit

@@ -88,13 +88,14 @@ def _log_index(view: View, params: np.ndarray, i: int, speed: float, fresh: bool
     column += width if fresh and view.table.shape[1] > width else 0
     chance = _chance(view, row, left * speed)
     fall = chance - _chance(view, row, (left - params[WAIT]) * speed)
-    return (
-        np.log(view.table[row, column] + TINY)
-        + params[URGENCY] * np.log(params[FLOOR] + fall)
-        + params[CHANCE] * np.log(chance + 1e-3)
-        + params[EXPLORE] * np.exp(-view.units[i] / params[EXPLORE_UNITS])
-        + params[COMMIT] * np.log1p(view.units[i])
-    )
+    value = np.log((view.table[row, column] + TINY) * (params[FLOOR] + fall) ** params[URGENCY])
+    if params[CHANCE] != 0.0:
+        value += params[CHANCE] * np.log(chance + 1e-3)
+    if params[EXPLORE] != 0.0:
+        value += params[EXPLORE] * np.exp(-view.units[i] / params[EXPLORE_UNITS])
+    if params[COMMIT] != 0.0:
+        value += params[COMMIT] * np.log1p(view.units[i])
+    return value
 
 
 @jit

@@ -42,25 +42,28 @@ class Allocator:
     needs_forecasts: bool = True
     memory_width: int = 0
     scratch_width: int = 0
+    rule: int | None = None
+    """Which of the simple rules, where several share one policy."""
 
+
+_RANKED = (heuristics.allocate_ranked, heuristics.run_ranked)
+_LARA = (lara.allocate_lara, lara.run_lara)
 
 ALLOCATORS: dict[str, Allocator] = {
-    "random": Allocator(NoWeights, heuristics.allocate_random, heuristics.run_random, needs_forecasts=False),
-    "fifo": Allocator(NoWeights, heuristics.allocate_fifo, heuristics.run_fifo, needs_forecasts=False),
+    "random": Allocator(NoWeights, *_RANKED, needs_forecasts=False, rule=heuristics.RANDOM),
+    "fifo": Allocator(NoWeights, *_RANKED, needs_forecasts=False, rule=heuristics.FIFO),
     "edf": Allocator(NoWeights, allocate_edf, run_edf, needs_forecasts=False),
-    "srpt": Allocator(EstimateWeights, heuristics.allocate_srpt, heuristics.run_srpt),
-    "least_laxity": Allocator(EstimateWeights, heuristics.allocate_least_laxity, heuristics.run_least_laxity),
+    "srpt": Allocator(EstimateWeights, *_RANKED, rule=heuristics.SRPT),
+    "least_laxity": Allocator(EstimateWeights, *_RANKED, rule=heuristics.LEAST_LAXITY),
     "moore_hodgson": Allocator(
         EstimateWeights, heuristics.allocate_moore_hodgson, heuristics.run_moore_hodgson
     ),
     "gittins": Allocator(GittinsWeights, index.allocate_gittins, index.run_gittins),
     "index": Allocator(IndexWeights, index.allocate_index, index.run_index),
     "index_matching": Allocator(IndexWeights, index.allocate_index_matching, index.run_index_matching),
-    "lara": Allocator(
-        LaraWeights, lara.allocate_lara, lara.run_lara, True, lara.MEMORY_WIDTH, lara.SCRATCH_WIDTH
-    ),
+    "lara": Allocator(LaraWeights, *_LARA, memory_width=lara.MEMORY_WIDTH, scratch_width=lara.SCRATCH_WIDTH),
     "lara_deadline": Allocator(
-        LaraDeadlineWeights, lara.allocate_lara, lara.run_lara, True, lara.MEMORY_WIDTH, lara.SCRATCH_WIDTH
+        LaraDeadlineWeights, *_LARA, memory_width=lara.MEMORY_WIDTH, scratch_width=lara.SCRATCH_WIDTH
     ),
     "laira": Allocator(
         LairaWeights,
@@ -132,6 +135,8 @@ def make_policy(
             raise InputError("allocator laira: needs the task pool and its curves")
         table = laira.laira_table(pool, corpus)
         params = np.concatenate([params, laira.constants(corpus.loss.shape[1])])
+    if kind.rule is not None:
+        params = np.array([float(kind.rule)])
     return Policy(
         name=name,
         allocate=kind.allocate,
