@@ -21,6 +21,7 @@ from mara.files import atomic_path
 PACKAGE = Path(__file__).resolve().parent
 
 
+@cache
 def module_path(module: str) -> Path | None:
     """Return the source file of ``module`` (dotted, ``mara.…``), or None if there is no such module."""
     stem = PACKAGE.joinpath(*module.split(".")[1:])
@@ -96,16 +97,21 @@ def _write_if_changed(stamp: Path, content: str) -> None:
             temporary.write_text(content, encoding="utf-8")
 
 
+@cache
+def _stamp_module(module: str, folder: Path) -> str:
+    path = module_path(module)
+    assert path is not None
+    stamp = folder / f"{module}.sha256"
+    _write_if_changed(stamp, source_hash(path.read_text(encoding="utf-8")))
+    return str(stamp)
+
+
 def stamp_modules(entries: Iterable[str], folder: Path) -> list[str]:
-    """Bring the stamps of ``entries`` and of all they import up to date; return the stamps' paths."""
-    stamps = []
-    for module in imported_modules(entries):
-        path = module_path(module)
-        assert path is not None
-        stamp = folder / f"{module}.sha256"
-        _write_if_changed(stamp, source_hash(path.read_text(encoding="utf-8")))
-        stamps.append(str(stamp))
-    return stamps
+    """Bring the stamps of ``entries`` and of all they import up to date; return the stamps' paths.
+
+    Each module is looked at once a process.
+    """
+    return [_stamp_module(module, folder) for module in imported_modules(entries)]
 
 
 def stamp_data(pattern: str, folder: Path) -> list[str]:

@@ -78,3 +78,29 @@ rule train_mat:
         "{PYTHON} -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
         "--traces {input.traces} {params.forecasts} --index {input.index} --seed {wildcards.seed} "
         "--output {output.policy} --training-log {output.log} > {log} 2>&1"
+
+
+rule shaping:
+    """Check on real episodes that the log-progress potential leaves the objective unchanged."""
+    input:
+        CORPUS,
+        code("stages.check_shaping"),
+        pool="results/pools/validation.parquet",
+        trace="results/traces/validation/standard/load1.parquet",
+    output:
+        "results/tables/shaping.csv",
+    log:
+        "results/logs/shaping.log",
+    benchmark:
+        "results/benchmarks/shaping.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        settings=json.dumps(
+            {"cluster": SETTINGS.cluster.model_dump(mode="json")}, sort_keys=True
+        ),
+    shell:
+        "{PYTHON} -m mara.stages.check_shaping --settings {params.settings:q} --pool {input.pool} "
+        "--trace {input.trace} --output {output} > {log} 2>&1"

@@ -1,12 +1,20 @@
 # Checked settings, code stamps and the names that the rules share.
 
+import csv
 import json
 import os
 import sys
+from pathlib import Path
 
 from mara.code_stamps import stamp_data, stamp_modules
-from mara.config.experiment import SettingsError
-from mara.config.methods import MAT_VARIANTS, METHODS, PREDICTORS, predictor_row
+from mara.config.experiment import SettingsError, load_experiment
+from mara.config.methods import (
+    DEADLINE,
+    MAT_VARIANTS,
+    METHODS,
+    PREDICTORS,
+    predictor_row,
+)
 
 
 def settings_files():
@@ -114,17 +122,45 @@ def mat_settings(method):
     )
 
 
-LEARNED_PREDICTORS = sorted(
-    {
-        predictor
-        for predictor in (
-            *STUDY.predictors,
-            *(
-                METHODS[method].predictor
-                for method in STUDY.methods
-                if METHODS[method].predictor
-            ),
+# Predictors with a network, with and without the deadline as an input.
+TRAINED_PREDICTORS = [
+    name + suffix
+    for name, row in PREDICTORS.items()
+    if row.logs_training
+    for suffix in ("", DEADLINE)
+]
+
+
+def warn_of_too_many_cores(cores):
+    """Say once that more jobs than cores do not help."""
+    available = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
+    if cores and available and cores > available:
+        print(
+            f"note: --cores {cores}, but this machine has {available}: jobs share them; nothing is gained.",
+            file=sys.stderr,
         )
-        if predictor_row(predictor).logs_training
-    }
-)
+
+
+def print_claims(claims, report):
+    """Print the verdicts and where to read on."""
+    if not claims.is_file():
+        return
+    with claims.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    print(
+        f"\n{'claim':<7}{'published':<34}{'measured':>10}  {'95 % interval':<20}holds"
+    )
+    for row in rows:
+        interval = "[{:.4f}, {:.4f}]".format(
+            float(row["ci_low"] or "nan"), float(row["ci_high"] or "nan")
+        )
+        measured = float(row["measured"] or "nan")
+        print(
+            f"{row['claim']:<7}{row['published'][:32]:<34}{measured:>10.4f}  {interval:<20}{row['holds']}"
+        )
+    if report.is_file():
+        print(f"\nReport: {report.resolve()}")

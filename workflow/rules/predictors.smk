@@ -12,8 +12,7 @@ rule fit_predictor:
         CORPUS,
         predictor_code("stages.fit_predictor"),
     output:
-        model="results/predictors/{predictor}/model",
-        log="results/predictors/{predictor}/training.csv",
+        "results/predictors/{predictor}/model",
     log:
         "results/logs/fit_predictor/{predictor}.log",
     benchmark:
@@ -26,8 +25,39 @@ rule fit_predictor:
         settings=lambda wildcards: predictor_settings(wildcards.predictor),
         seed=STUDY.seeds.predictors,
     shell:
-        "{PYTHON} -m mara.stages.fit_predictor --settings {params.settings:q} --predictor {wildcards.predictor} "
-        "--seed {params.seed} --output {output.model} --training-log {output.log} > {log} 2>&1"
+        "{PYTHON} -m mara.stages.fit_predictor --settings {params.settings:q} "
+        "--predictor {wildcards.predictor} --seed {params.seed} --output {output} > {log} 2>&1"
+
+
+rule train_predictor:
+    """Train one predictor that has a network; an interrupted training goes on where it stopped."""
+    input:
+        CORPUS,
+        predictor_code("stages.train_predictor"),
+    output:
+        model="results/predictors/{predictor}/model",
+        log="results/predictors/{predictor}/training.csv",
+    log:
+        "results/logs/train_predictor/{predictor}.log",
+    benchmark:
+        "results/benchmarks/train_predictor/{predictor}.tsv"
+    wildcard_constraints:
+        predictor="|".join(TRAINED_PREDICTORS),
+    threads: 1
+    resources:
+        mem_mb=3000,
+        runtime=90,
+    params:
+        settings=lambda wildcards: predictor_settings(wildcards.predictor),
+        module=lambda wildcards: f"mara.{predictor_row(wildcards.predictor).modules[0]}",
+        seed=STUDY.seeds.predictors,
+    shell:
+        "{PYTHON} -m mara.stages.train_predictor --settings {params.settings:q} "
+        "--predictor {wildcards.predictor} --module {params.module} --seed {params.seed} --threads {threads} "
+        "--checkpoints results/.checkpoints --output {output.model} --training-log {output.log} > {log} 2>&1"
+
+
+ruleorder: train_predictor > fit_predictor
 
 
 rule forecasts:
@@ -47,8 +77,6 @@ rule forecasts:
     resources:
         mem_mb=2500,
         runtime=60,
-    params:
-        settings=lambda wildcards: predictor_settings(wildcards.predictor),
     shell:
-        "{PYTHON} -m mara.stages.tabulate --settings {params.settings:q} --predictor {wildcards.predictor} "
+        "{PYTHON} -m mara.stages.tabulate --predictor {wildcards.predictor} "
         "--model {input.model} --pool {input.pool} --output {output} > {log} 2>&1"

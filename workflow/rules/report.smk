@@ -145,7 +145,10 @@ rule training_curves:
     input:
         code("stages.training_curves"),
         flow=expand(
-            "results/predictors/{predictor}/training.csv", predictor=LEARNED_PREDICTORS
+            "results/predictors/{predictor}/training.csv",
+            predictor=[
+                name for name in STUDY.predictors if name in TRAINED_PREDICTORS
+            ],
         ),
         mat=expand("results/mat/mara/seed{seed}/training.csv", seed=STUDY.train_seeds),
     output:

@@ -50,7 +50,11 @@ def method_seeds(method):
     """Training seeds of a method; methods that are not trained have the one seed 0."""
     if METHODS[method].weights != "trained":
         return (0,)
-    return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
+    return (
+        STUDY.train_seeds
+        if method == SETTINGS.evaluation.method
+        else STUDY.variant_seeds
+    )
 
 
 def setting_runs(wildcards):
