@@ -1,11 +1,10 @@
 """Stamps that tell Snakemake which stages an edit of the package concerns.
 
-Snakemake sees changes of input files, parameters and rule code, but not of imported modules. So each
-module of the package has a stamp file that holds a hash of its meaning; a rule names the stamps of its
-stage's module and of everything that module imports inside the package, transitively. A stamp file is
-written only when the hash changes: comments, docstrings, formatting, checkouts and touched files stay quiet.
-
-Package data (curves, templates) are inputs in the same way, by the hash of their bytes.
+Snakemake sees changes of input files, parameters and rule code, but not of imported modules. So a rule names
+as an input the stamp of its stage's module: a file with a hash of the meaning of that module and of every
+module that it imports inside the package, transitively. The file is written only when a hash changes:
+comments, docstrings, formatting, checkouts and touched files stay quiet. Package data (curves, templates)
+have stamps of their bytes.
 """
 
 from __future__ import annotations
@@ -98,27 +97,29 @@ def _write_if_changed(stamp: Path, content: str) -> None:
 
 
 @cache
-def _stamp_module(module: str, folder: Path) -> str:
+def _module_hash(module: str) -> str:
     path = module_path(module)
     assert path is not None
-    stamp = folder / f"{module}.sha256"
-    _write_if_changed(stamp, source_hash(path.read_text(encoding="utf-8")))
+    return source_hash(path.read_text(encoding="utf-8"))
+
+
+@cache
+def stamp_modules(entries: tuple[str, ...], folder: Path) -> str:
+    """Bring the stamp of ``entries`` and of all they import up to date; return its path.
+
+    The stamp is named after the entries and lists the hash of every module.
+    """
+    stamp = folder / f"{'+'.join(entry.removeprefix('mara.') for entry in entries)}.txt"
+    lines = [f"{_module_hash(module)} {module}\n" for module in imported_modules(entries)]
+    _write_if_changed(stamp, "".join(lines))
     return str(stamp)
 
 
-def stamp_modules(entries: Iterable[str], folder: Path) -> list[str]:
-    """Bring the stamps of ``entries`` and of all they import up to date; return the stamps' paths.
-
-    Each module is looked at once a process.
-    """
-    return [_stamp_module(module, folder) for module in imported_modules(entries)]
-
-
-def stamp_data(pattern: str, folder: Path) -> list[str]:
-    """Bring the stamps of package data files matching ``pattern`` up to date; return the stamps' paths."""
-    stamps = []
-    for path in sorted(PACKAGE.glob(pattern)):
-        stamp = folder / f"{path.relative_to(PACKAGE).as_posix().replace('/', '.')}.sha256"
-        _write_if_changed(stamp, hashlib.sha256(path.read_bytes()).hexdigest())
-        stamps.append(str(stamp))
-    return stamps
+@cache
+def stamp_data(pattern: str, folder: Path) -> str:
+    """Bring the stamp of the package data files matching ``pattern`` up to date; return its path."""
+    stamp = folder / f"{pattern.replace('/', '.').replace('*', 'all')}.txt"
+    paths = sorted(PACKAGE.glob(pattern))
+    lines = [f"{hashlib.sha256(p.read_bytes()).hexdigest()} {p.relative_to(PACKAGE)}\n" for p in paths]
+    _write_if_changed(stamp, "".join(lines))
+    return str(stamp)

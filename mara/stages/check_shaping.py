@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mara.allocators.registry import make_policy
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
 from mara.curves.corpus import load_corpus
@@ -40,7 +39,7 @@ def earliest_deadlines(simulator: BatchSimulator, nodes: int) -> np.ndarray:
 
 
 def main() -> None:
-    """Play the episodes by earliest deadline; write the identity's error and the share of slots with feedback."""
+    """Play the episodes by earliest deadline; write the identity's error and how often there is feedback."""
     parser = stage_parser(__doc__)
     parser.add_argument("--pool", type=Path, required=True)
     parser.add_argument("--trace", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""Where a long training keeps its checkpoint: outside declared outputs, under a key of all that it depends on.
+"""Where a long training keeps its checkpoint: outside declared outputs, under a key of what it depends on.
 
 Snakemake deletes the outputs of a job that failed or was killed. A checkpoint under a key of settings, inputs
 and code survives that, and is never picked up by a run that would have gone another way.

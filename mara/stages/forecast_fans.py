@@ -39,9 +39,7 @@ def case_lines(name: str, corpus: Corpus, row: int, flow: FlowPredictor, wls: Wl
     loss = corpus.loss[row].astype(np.float64)
     smoothed = smooth(loss[None])[0]
     target = FRACTION * smoothed[:LENGTH].min()
-    query = Query.of(
-        corpus.loss[[row]], np.array([LENGTH]), np.array([target]), corpus.schedule[[row]]
-    )
+    query = Query.of(corpus.loss[[row]], np.array([LENGTH]), np.array([target]), corpus.schedule[[row]])
     description = describe_query(query)
     paths = flow.paths(description)[0] + description.level[0]
     units = LENGTH - 1 + KNOT
@@ -61,7 +59,9 @@ def case_lines(name: str, corpus: Corpus, row: int, flow: FlowPredictor, wls: Wl
     ]
     return pd.concat(
         [
-            pd.DataFrame({"case": name, "family": corpus.family[row], "kind": kind, "unit": unit, "loss": value})
+            pd.DataFrame(
+                {"case": name, "family": corpus.family[row], "kind": kind, "unit": unit, "loss": value}
+            )
             for kind, unit, value in lines
         ]
     ).dropna()

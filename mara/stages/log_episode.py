@@ -53,7 +53,9 @@ def main() -> None:
         "deadline": trace.deadline[episode],
     }
     completed = (ends["kind"] == "complete").to_numpy()
-    lara_tasks = pd.DataFrame({"method": "lara", **common, "completed": completed, "finish": ends["slot"] - 1})
+    lara_tasks = pd.DataFrame(
+        {"method": "lara", **common, "completed": completed, "finish": ends["slot"] - 1}
+    )
     policy, flow = MatPolicy.load(arguments.policy), ForecastTable.load(arguments.mara_forecasts)
     slots, outcome = log_episode(policy, trace, pool, cluster, flow, EPISODE)
     mara_tasks = pd.DataFrame(
