@@ -87,7 +87,7 @@ def _yaml_lines(model: BaseModel, indent: str = "") -> list[str]:
 def default_yaml() -> str:
     """Return the text of ``config/config.yaml``."""
     head = [
-        "# Settings of the full run, written by `python -m mara.config.experiment` from the models in mara/config;",
+        "# Settings of the full run, written by `python -m mara.config.experiment` from mara/config;",
         "# to change a run, edit here or give `--configfile FILE` with only the settings that differ.",
         "# yaml-language-server: $schema=../workflow/schemas/config.schema.json",
     ]

@@ -57,14 +57,8 @@ def case_lines(name: str, corpus: Corpus, row: int, flow: FlowPredictor, wls: Wl
             for kind, level in QUANTILES.items()
         ),
     ]
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {"case": name, "family": corpus.family[row], "kind": kind, "unit": unit, "loss": value}
-            )
-            for kind, unit, value in lines
-        ]
-    ).dropna()
+    parts = [pd.DataFrame({"kind": kind, "unit": unit, "loss": value}) for kind, unit, value in lines]
+    return pd.concat(parts).dropna().assign(case=name, family=corpus.family[row])
 
 
 def main() -> None:
