@@ -33,7 +33,7 @@ from mara.curves.reinforcement.tabular import RULES, TabularLearner
 from mara.curves.reinforcement.tasks import TASKS
 
 CONFIGURATIONS = 7
-TABLE_ACTORS = 4
+TABLE_ACTORS = 8
 
 NETWORKS: dict[str, tuple[tuple[int, ...], str]] = {
     "linear": ((), "tanh"),
@@ -57,9 +57,12 @@ _TABLES = (
     *("lake-4x4", "lake-4x4-slippery", "lake-8x8", "lake-8x8-slippery", "cliff", "cliff-slippery", "taxi"),
     *("blackjack", "cartpole-200", "mountaincar", "pendulum-5", "acrobot"),
 )
-_RULES_PER_TASK = 3
-_TOO_SLOW = {("cartpole-500", "reinforce"), ("acrobot", "reinforce")}
-"""Whole episodes of up to 500 steps cost more than all the rest."""
+_RULES_PER_TASK = 2
+_TOO_SLOW = {
+    *(("cartpole-500", "reinforce"), ("acrobot", "reinforce"), ("acrobot", "relu32x2")),
+    *(("taxi", "reinforce"), ("taxi", "ppo")),
+}
+"""Tasks with learners or networks that would cost as much to record as all the rest."""
 
 
 def groups() -> list[tuple[str, str]]:
@@ -69,9 +72,14 @@ def groups() -> list[tuple[str, str]]:
         for task in _CONTROL
         for learner in LEARNERS
         for network in ("tanh16", "relu32x2")
+        if (task, learner) not in _TOO_SLOW and (task, network) not in _TOO_SLOW
+    ]
+    found += [
+        (task, f"{learner}-linear")
+        for task in _TOYS
+        for learner in LEARNERS
         if (task, learner) not in _TOO_SLOW
     ]
-    found += [(task, f"{learner}-linear") for task in _TOYS for learner in LEARNERS]
     for place, task in enumerate(_TABLES):
         found += [(task, RULES[(place + turn) % len(RULES)]) for turn in range(_RULES_PER_TASK)]
     return found

@@ -59,22 +59,22 @@ def _lake(size: str, slippery: bool) -> Callable[[], Environment]:
 
 
 TASKS: dict[str, Task] = {
-    "cartpole-200": Task(CartPole, 200, 20.0, 200.0, 20, 8, 120),
-    "cartpole-500": Task(CartPole, 500, 20.0, 500.0, 20, 8, 160),
-    "acrobot": Task(Acrobot, 500, -500.0, -80.0, 12, 8, 200),
-    "mountaincar": Task(MountainCar, 200, -200.0, -105.0, 16, 8, 200),
-    "mountaincar-shaped": Task(ShapedMountainCar, 200, -200.0, -105.0, 16, 8, 100),
-    "pendulum-3": Task(lambda: Pendulum(3), 200, -1150.0, -150.0, 16, 8, 150),
-    "pendulum-5": Task(lambda: Pendulum(5), 200, -1150.0, -150.0, 16, 8, 150),
-    "lake-4x4": Task(_lake("4x4", False), 100, 0.0, 1.0, 60, 16, 20),
-    "lake-4x4-slippery": Task(_lake("4x4", True), 100, 0.0, 0.74, 100, 24, 60),
-    "lake-8x8": Task(_lake("8x8", False), 200, 0.0, 1.0, 60, 24, 60),
-    "lake-8x8-slippery": Task(_lake("8x8", True), 200, 0.0, 0.85, 80, 24, 150),
-    "cliff": Task(lambda: TableTask(CliffWalkingEnv()), 100, -1050.0, -13.0, 30, 8, 20),
+    "cartpole-200": Task(CartPole, 200, 20.0, 200.0, 20, 8, 60),
+    "cartpole-500": Task(CartPole, 500, 20.0, 500.0, 20, 8, 80),
+    "acrobot": Task(Acrobot, 500, -500.0, -80.0, 12, 8, 90),
+    "mountaincar": Task(MountainCar, 200, -200.0, -105.0, 16, 8, 100),
+    "mountaincar-shaped": Task(ShapedMountainCar, 200, -200.0, -105.0, 16, 8, 50),
+    "pendulum-3": Task(lambda: Pendulum(3), 200, -1150.0, -150.0, 16, 8, 75),
+    "pendulum-5": Task(lambda: Pendulum(5), 200, -1150.0, -150.0, 16, 8, 75),
+    "lake-4x4": Task(_lake("4x4", False), 100, 0.0, 1.0, 60, 16, 10),
+    "lake-4x4-slippery": Task(_lake("4x4", True), 100, 0.0, 0.74, 100, 24, 30),
+    "lake-8x8": Task(_lake("8x8", False), 200, 0.0, 1.0, 60, 24, 30),
+    "lake-8x8-slippery": Task(_lake("8x8", True), 200, 0.0, 0.85, 80, 24, 75),
+    "cliff": Task(lambda: TableTask(CliffWalkingEnv()), 100, -1050.0, -13.0, 30, 8, 10),
     "cliff-slippery": Task(
-        lambda: TableTask(CliffWalkingEnv(is_slippery=True)), 100, -1050.0, -60.0, 30, 8, 60
+        lambda: TableTask(CliffWalkingEnv(is_slippery=True)), 100, -1050.0, -60.0, 30, 8, 30
     ),
-    "taxi": Task(lambda: TableTask(TaxiEnv()), 200, -770.0, 8.0, 30, 8, 200),
-    "blackjack": Task(Blackjack, 20, -0.37, -0.04, 600, 32, 60),
+    "taxi": Task(lambda: TableTask(TaxiEnv()), 200, -770.0, 8.0, 30, 8, 90),
+    "blackjack": Task(Blackjack, 20, -0.37, -0.04, 600, 32, 30),
 }
 """Every task by name; time limits as Gymnasium registers them, and 100 for cliff walking, which has none."""
