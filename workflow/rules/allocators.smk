@@ -33,9 +33,7 @@ rule tune:
     params:
         settings=lambda wildcards: json.dumps(
             {
-                "cluster": scenario_cluster(wildcards.scenario).model_dump(
-                    mode="json"
-                ),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
                 "weights": method_weights(wildcards.method),
                 "tuner": SETTINGS.allocators.tuner.model_dump(mode="json"),
                 "episodes": STUDY.episodes.tuning,
@@ -98,9 +96,7 @@ rule shaping:
         mem_mb=1000,
         runtime=10,
     params:
-        settings=json.dumps(
-            {"cluster": SETTINGS.cluster.model_dump(mode="json")}, sort_keys=True
-        ),
+        settings=json.dumps({"cluster": SETTINGS.cluster.model_dump(mode="json")}, sort_keys=True),
     shell:
         "{PYTHON} -m mara.stages.check_shaping --settings {params.settings:q} --pool {input.pool} "
         "--trace {input.trace} --output {output} > {log} 2>&1"

@@ -59,10 +59,8 @@ wildcard_constraints:
 
 
 def code(*modules):
-    """Stamps of modules and of all that they import: the rule runs again when one of them changes."""
-    return stamp_modules(
-        [f"mara.{module}" for module in modules], Path("results/.code")
-    )
+    """Stamp of modules and of all that they import: the rule runs again when one of them changes."""
+    return stamp_modules(tuple(f"mara.{module}" for module in modules), Path("results/.code"))
 
 
 CORPUS = stamp_data("curves/data/*.parquet", Path("results/.code"))
@@ -124,20 +122,13 @@ def mat_settings(method):
 
 # Predictors with a network, with and without the deadline as an input.
 TRAINED_PREDICTORS = [
-    name + suffix
-    for name, row in PREDICTORS.items()
-    if row.logs_training
-    for suffix in ("", DEADLINE)
+    name + suffix for name, row in PREDICTORS.items() if row.logs_training for suffix in ("", DEADLINE)
 ]
 
 
 def warn_of_too_many_cores(cores):
     """Say once that more jobs than cores do not help."""
-    available = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if cores and available and cores > available:
         print(
             f"note: --cores {cores}, but this machine has {available}: jobs share them; nothing is gained.",
@@ -151,16 +142,10 @@ def print_claims(claims, report):
         return
     with claims.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    print(
-        f"\n{'claim':<7}{'published':<34}{'measured':>10}  {'95 % interval':<20}holds"
-    )
+    print(f"\n{'claim':<7}{'published':<34}{'measured':>10}  {'95 % interval':<20}holds")
     for row in rows:
-        interval = "[{:.4f}, {:.4f}]".format(
-            float(row["ci_low"] or "nan"), float(row["ci_high"] or "nan")
-        )
+        interval = "[{:.4f}, {:.4f}]".format(float(row["ci_low"] or "nan"), float(row["ci_high"] or "nan"))
         measured = float(row["measured"] or "nan")
-        print(
-            f"{row['claim']:<7}{row['published'][:32]:<34}{measured:>10.4f}  {interval:<20}{row['holds']}"
-        )
+        print(f"{row['claim']:<7}{row['published'][:32]:<34}{measured:>10.4f}  {interval:<20}{row['holds']}")
     if report.is_file():
         print(f"\nReport: {report.resolve()}")

@@ -5,9 +5,7 @@ def method_weights_file(wildcards):
     """Weights that a method reads: tuned for the very setting, or trained once for all settings."""
     weights = METHODS[wildcards.method].weights
     if weights == "tuned":
-        return [
-            f"results/tuned/{wildcards.scenario}/load{wildcards.load}/{wildcards.method}.json"
-        ]
+        return [f"results/tuned/{wildcards.scenario}/load{wildcards.load}/{wildcards.method}.json"]
     if weights == "trained":
         return [f"results/mat/{wildcards.method}/seed{wildcards.seed}/policy.pt"]
     return []
@@ -40,17 +38,13 @@ rule outcomes:
     params:
         settings=lambda wildcards: json.dumps(
             {
-                "cluster": scenario_cluster(wildcards.scenario).model_dump(
-                    mode="json"
-                ),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
                 "weights": method_weights(wildcards.method),
             },
             sort_keys=True,
         ),
         forecasts=lambda wildcards: forecasts_option(wildcards.method, wildcards.pool),
-        weights=lambda wildcards, input: (
-            f"--weights {input.weights}" if input.weights else ""
-        ),
+        weights=lambda wildcards, input: (f"--weights {input.weights}" if input.weights else ""),
         stage=lambda wildcards: simulation_stage(wildcards.method),
         seed=STUDY.seeds.allocators,
     shell:
@@ -79,9 +73,7 @@ rule bound:
     params:
         settings=lambda wildcards: json.dumps(
             {
-                "cluster": scenario_cluster(wildcards.scenario).model_dump(
-                    mode="json"
-                ),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
                 "episodes": STUDY.episodes.bound,
             },
             sort_keys=True,

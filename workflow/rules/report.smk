@@ -27,10 +27,7 @@ rule figure:
     """Draw one figure from its tables."""
     input:
         lambda wildcards: code(f"figures.{wildcards.figure}"),
-        lambda wildcards: [
-            f"results/tables/{table}.csv"
-            for table in FIGURES[wildcards.figure].values()
-        ],
+        lambda wildcards: [f"results/tables/{table}.csv" for table in FIGURES[wildcards.figure].values()],
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".json"),
     log:
@@ -45,8 +42,7 @@ rule figure:
         runtime=10,
     params:
         tables=lambda wildcards: " ".join(
-            f"--{option} results/tables/{table}.csv"
-            for option, table in FIGURES[wildcards.figure].items()
+            f"--{option} results/tables/{table}.csv" for option, table in FIGURES[wildcards.figure].items()
         ),
     shell:
         "{PYTHON} -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
@@ -108,8 +104,7 @@ rule gantt:
     """Log one test episode under LARA and MARA, slot by slot."""
     input:
         code("stages.log_episode"),
-        lambda wildcards: method_forecasts("lara", "supervised")
-        + method_forecasts("mara", "supervised"),
+        lambda wildcards: method_forecasts("lara", "supervised") + method_forecasts("mara", "supervised"),
         pool="results/pools/supervised.parquet",
         trace="results/traces/supervised/standard/load1.parquet",
         policy="results/mat/mara/seed{}/policy.pt".format(STUDY.train_seeds[0]),
@@ -146,9 +141,7 @@ rule training_curves:
         code("stages.training_curves"),
         flow=expand(
             "results/predictors/{predictor}/training.csv",
-            predictor=[
-                name for name in STUDY.predictors if name in TRAINED_PREDICTORS
-            ],
+            predictor=[name for name in STUDY.predictors if name in TRAINED_PREDICTORS],
         ),
         mat=expand("results/mat/mara/seed{seed}/training.csv", seed=STUDY.train_seeds),
     output:

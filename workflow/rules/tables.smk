@@ -50,18 +50,12 @@ def method_seeds(method):
     """Training seeds of a method; methods that are not trained have the one seed 0."""
     if METHODS[method].weights != "trained":
         return (0,)
-    return (
-        STUDY.train_seeds
-        if method == SETTINGS.evaluation.method
-        else STUDY.variant_seeds
-    )
+    return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
 
 
 def setting_runs(wildcards):
     """(method, seed, outcome file) of every run of a setting."""
-    pool, scenario, methods, bounded = SUITE_SETTINGS[
-        wildcards.suite, wildcards.workload, wildcards.load
-    ]
+    pool, scenario, methods, bounded = SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load]
     place = f"{pool}/{scenario}/load{wildcards.load}"
     runs = [
         (method, seed, f"results/outcomes/{place}/{method}/seed{seed}.parquet")
@@ -94,8 +88,7 @@ rule evaluate_setting:
     params:
         settings=as_json(SETTINGS.evaluation),
         runs=lambda wildcards: " ".join(
-            f"--run {method} {seed} {path}"
-            for method, seed, path in setting_runs(wildcards)
+            f"--run {method} {seed} {path}" for method, seed, path in setting_runs(wildcards)
         ),
     shell:
         "{PYTHON} -m mara.stages.evaluate_setting --settings {params.settings:q} --suite {wildcards.suite} "
@@ -121,8 +114,7 @@ rule collect_tables:
     input:
         code("stages.collect_tables"),
         settings=[
-            f"results/evaluated/{suite}/{workload}/load{load}"
-            for suite, workload, load in SUITE_SETTINGS
+            f"results/evaluated/{suite}/{workload}/load{load}" for suite, workload, load in SUITE_SETTINGS
         ],
     output:
         expand("results/tables/{table}.csv", table=SUITE_TABLES),

@@ -21,9 +21,7 @@ rule task_pool:
         settings=as_json(SETTINGS.tasks),
         family=lambda wildcards: POOLS[wildcards.pool][0],
         split=lambda wildcards: POOLS[wildcards.pool][1],
-        part=lambda wildcards: (
-            f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else ""
-        ),
+        part=lambda wildcards: (f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else ""),
         seed=lambda wildcards: POOLS[wildcards.pool][3],
     shell:
         "{PYTHON} -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
@@ -84,12 +82,8 @@ rule trace:
     params:
         settings=lambda wildcards: json.dumps(
             {
-                "arrivals": scenario_arrivals(wildcards.scenario).model_dump(
-                    mode="json"
-                ),
-                "cluster": scenario_cluster(wildcards.scenario).model_dump(
-                    mode="json"
-                ),
+                "arrivals": scenario_arrivals(wildcards.scenario).model_dump(mode="json"),
+                "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
                 "standard_cluster": SETTINGS.cluster.model_dump(mode="json"),
             },
             sort_keys=True,
