@@ -179,6 +179,16 @@ def above_zero(value: Interval) -> bool:
     return bool(np.isfinite(value.low) and value.low > 0.0)
 
 
+def rows_where(table: pd.DataFrame, **conditions: object) -> pd.DataFrame:
+    """Rows in which every named column has the given value; none where the table lacks a column."""
+    if not conditions.keys() <= set(table.columns):
+        return table.iloc[:0]
+    match = pd.Series(True, index=table.index)
+    for column, value in conditions.items():
+        match &= table[column] == value
+    return table[match]
+
+
 def weakest(values: Sequence[Interval]) -> int:
     """Index of the value with the lowest lower end; an unknown interval is weaker than any."""
     return int(np.argmin([v.low if np.isfinite(v.low) else -np.inf for v in values]))
@@ -186,13 +196,9 @@ def weakest(values: Sequence[Interval]) -> int:
 
 def prediction_claim(differences: pd.DataFrame) -> Verdict:
     """C1, from ``prediction_differences.csv``: nMAE of flow less that of wls, by family, paired by case."""
-    rows = differences[
-        (differences["predictor"] == "flow")
-        & (differences["baseline"] == "wls")
-        & (differences["score"] == "nmae")
-    ]
+    rows = rows_where(differences, predictor="flow", baseline="wls", score="nmae")
     for family in ("supervised", "vision", "rl"):
-        if family not in set(rows["family"]):
+        if rows_where(rows, family=family).empty:
             return C1.unmeasured(f"prediction_differences.csv: predictor=flow, baseline=wls, family={family}")
     leads = [
         Interval(*(-float(row[column]) for column in ("difference", "diff_high", "diff_low")))
@@ -227,23 +233,14 @@ def _size(rows: pd.DataFrame) -> str:
     return f"{int(rows['n_episodes'].min())} episodes, {groups} groups, {seeds} training seed{plural}"
 
 
-def _pooled(completion: pd.DataFrame, method: str, suite: str) -> pd.DataFrame:
-    return completion[
-        (completion["suite"] == suite)
-        & (completion["method"] == method)
-        & (completion["train_seed"].astype(str) == POOLED)
-    ]
-
-
 def training_load_claim(completion: pd.DataFrame, settings: EvaluationSettings) -> Verdict:
     """C2, from ``completion.csv``, suite in_distribution, the main workload at load 1."""
     place = f"suite=in_distribution, workload={settings.main_workload}, load=1, method={settings.method}"
 
-    def at_training_load(method: str) -> pd.DataFrame:
-        rows = _pooled(completion, method, "in_distribution")
-        return rows[(rows["workload"] == settings.main_workload) & (rows["load"] == 1.0)]
-
-    rows, reference = at_training_load(settings.method), at_training_load(settings.reference)
+    here = rows_where(
+        completion, suite="in_distribution", workload=settings.main_workload, load=1.0, train_seed=POOLED
+    )
+    rows, reference = rows_where(here, method=settings.method), rows_where(here, method=settings.reference)
     if len(rows) != 1 or len(reference) != 1:
         return C2.unmeasured(f"completion.csv: {place}")
     lead, rate = _lead(rows.iloc[0]), float(rows["completion_rate"].iloc[0])
@@ -283,33 +280,40 @@ def _every_lead(statement: Statement, rows: pd.DataFrame, label: str, suite: str
 
 def unseen_load_claim(completion: pd.DataFrame, settings: EvaluationSettings) -> Verdict:
     """C3, from ``completion.csv``, suite unseen_load, the main workload at every load above 1."""
-    rows = _pooled(completion, settings.method, "unseen_load")
-    rows = rows[(rows["workload"] == settings.main_workload) & (rows["load"] > 1.0)].sort_values("load")
-    if rows.empty:
+    rows = rows_where(
+        completion,
+        suite="unseen_load",
+        workload=settings.main_workload,
+        method=settings.method,
+        train_seed=POOLED,
+    )
+    if rows.empty or (rows := rows[rows["load"] > 1.0].sort_values("load")).empty:
         return C3.unmeasured(f"completion.csv: suite=unseen_load, load>1, method={settings.method}")
     return _every_lead(C3, rows, "load", "unseen_load")
 
 
 def held_out_claim(completion: pd.DataFrame, settings: EvaluationSettings) -> Verdict:
     """C4, from ``completion.csv``, suite held_out_family, all of its workloads."""
-    rows = _pooled(completion, settings.method, "held_out_family").sort_values(["workload", "load"])
+    rows = rows_where(completion, suite="held_out_family", method=settings.method, train_seed=POOLED)
     if rows.empty:
         return C4.unmeasured(f"completion.csv: suite=held_out_family, method={settings.method}")
-    return _every_lead(C4, rows, "workload", "held_out_family")
+    return _every_lead(C4, rows.sort_values(["workload", "load"]), "workload", "held_out_family")
 
 
 def attribution_claim(effects: pd.DataFrame, settings: EvaluationSettings) -> Verdict:
     """C5, from ``effects.csv``, the effects that make MARA out of LARA on the main workload at load 1."""
     place = f"workload={settings.main_workload}, base_method={settings.reference}, method={settings.method}"
-    rows = effects[
-        (effects["workload"] == settings.main_workload)
-        & (effects["load"] == 1.0)
-        & (effects["base_method"] == settings.reference)
-        & (effects["method"] == settings.method)
-    ].set_index("effect")
+    rows = rows_where(
+        effects,
+        workload=settings.main_workload,
+        load=1.0,
+        base_method=settings.reference,
+        method=settings.method,
+    )
     wanted = ("total", "predictor", "allocator", "interaction", "predictor_minus_allocator")
-    if any(name not in rows.index for name in wanted) or not rows.index.is_unique:
+    if any(len(rows_where(rows, effect=name)) != 1 for name in wanted):
         return C5.unmeasured(f"effects.csv: {place}")
+    rows = rows.set_index("effect")
     value = {name: Interval(*rows.loc[name, ["value", "low", "high"]].astype(float)) for name in wanted}
     note = _listed([name.replace("_", " ") for name in wanted], list(value.values()))
     size = rows.loc["predictor"]
@@ -329,9 +333,7 @@ def shaping_claim(shaping: pd.DataFrame, ablation: pd.DataFrame, settings: Evalu
     the first state)| over episodes), control_error (the same with a non-zero terminal potential),
     feedback_shaped and feedback_plain (shares of slots whose reward is not zero).
     """
-    rows = ablation[
-        (ablation["method"] == settings.unshaped) & (ablation["train_seed"].astype(str) == POOLED)
-    ]
+    rows = rows_where(ablation, method=settings.unshaped, train_seed=POOLED)
     if len(shaping) != 1:
         return C6.unmeasured("shaping.csv")
     if len(rows) != 1:
@@ -361,6 +363,8 @@ def losses(comparisons: pd.DataFrame) -> pd.DataFrame:
     ``comparisons`` carries ``p_holm``; ``resolved`` says whether the loss stands after Holm's correction
     at 5 %, so that a loss within chance is listed but told apart.
     """
+    if comparisons.empty:
+        return comparisons.assign(resolved=False)
     table = comparisons[comparisons["difference"] < 0.0].copy()
     table["resolved"] = table["p_holm"] < 0.05
     return table.sort_values("difference", kind="stable").reset_index(drop=True)

@@ -130,7 +130,10 @@ def _read(folder: Path, name: str, key: tuple[str, ...]) -> pd.DataFrame | None:
     path = folder / "tables" / f"{name}.csv"
     if not path.exists():
         return None
-    table = pd.read_csv(path, dtype={"train_seed": str, "holds": str})
+    try:
+        table = pd.read_csv(path, dtype={"train_seed": str, "holds": str})
+    except pd.errors.EmptyDataError:
+        return None
     missing = [column for column in key if column not in table.columns]
     if missing:
         raise InputError(f"{path}: column {missing[0]!r} is missing; rows are told apart by {', '.join(key)}")

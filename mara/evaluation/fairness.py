@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from mara.evaluation.completion import POOLED, Parts, completion_rows
+from mara.evaluation.completion import POOLED, Parts, clipped, completion_rows
 from mara.evaluation.outcomes import PairedOutcomes, Runs, scored_rows
 from mara.evaluation.statistics import (
     Floats,
@@ -24,6 +24,22 @@ from mara.evaluation.statistics import (
     percentile_interval,
     resample_weights,
     resampled_ratios,
+)
+
+GROUP_COLUMNS = (
+    "method",
+    "kind",
+    "name",
+    "family",
+    "arrived",
+    "completed",
+    "completion_rate",
+    "ci_low",
+    "ci_high",
+    "mean_waiting",
+    "mean_slowdown",
+    "never_served",
+    "n_groups",
 )
 
 
@@ -50,33 +66,41 @@ def group_rows(outcomes: PairedOutcomes, runs: Runs) -> pd.DataFrame:
     for method in outcomes.methods:
         tasks = _pooled_tasks(outcomes, runs, method)
         families, resampled = _family_rates(outcomes, tasks)
-        for kind in ("family", "group"):
-            for name, part in tasks.groupby(kind, sort=True):
-                low = high = np.nan
-                if kind == "family":
-                    column = resampled.samples[:, families.index(str(name))]
-                    units = int(part["group"].nunique())
-                    level = outcomes.settings.confidence
-                    _, low, high = np.clip(percentile_interval(0.0, column, level, units), 0.0, 1.0)
-                rows.append(
-                    {
-                        **outcomes.setting._asdict(),
-                        "method": method,
-                        "kind": kind,
-                        "name": name,
-                        "family": part["family"].iloc[0],
-                        "arrived": len(part),
-                        "completed": int(part["completed"].sum()),
-                        "completion_rate": float(part["completed"].mean()),
-                        "ci_low": low,
-                        "ci_high": high,
-                        "mean_waiting": float(part["waiting"].mean()),
-                        "mean_slowdown": float(part["slowdown"].mean()),
-                        "never_served": float(part["never_served"].mean()),
-                        "n_groups": int(part["group"].nunique()),
-                    }
+        ends = pd.DataFrame(
+            [
+                clipped(percentile_interval(np.nan, column, outcomes.settings.confidence, units))[1:]
+                for column, units in zip(
+                    resampled.samples.T, tasks.groupby("family")["group"].nunique()[families], strict=True
                 )
-    return pd.DataFrame(rows)
+            ],
+            index=families,
+            columns=["ci_low", "ci_high"],
+        )
+        for kind in ("family", "group"):
+            table = _summed(tasks, kind)
+            if kind == "family":
+                table = table.join(ends)
+            rows.append(table.reset_index(names="name").assign(method=method, kind=kind))
+    setting = outcomes.setting._asdict()
+    return pd.concat(rows, ignore_index=True).assign(**setting)[[*setting, *GROUP_COLUMNS]]
+
+
+def _summed(tasks: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Counts, rates and mean times of the tasks of each family or each curve group."""
+    parts = tasks.groupby(kind, sort=True)
+    arrived, completed = parts.size(), parts["completed"].sum().astype(np.int64)
+    return pd.DataFrame(
+        {
+            "family": parts["family"].first(),
+            "arrived": arrived,
+            "completed": completed,
+            "completion_rate": completed / arrived,
+            "mean_waiting": parts["waiting"].mean(),
+            "mean_slowdown": parts["slowdown"].mean(),
+            "never_served": parts["never_served"].mean(),
+            "n_groups": parts["group"].nunique(),
+        }
+    )
 
 
 def fairness_rows(outcomes: PairedOutcomes, runs: Runs, parts: Mapping[str, Parts]) -> pd.DataFrame:

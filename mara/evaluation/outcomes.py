@@ -89,6 +89,7 @@ class PairedOutcomes:
         self._scored: dict[str, dict[int, Scored]] = {}
         self._group_code: dict[str, int] = {}
         self._weights: dict[int, Floats] = {}
+        self._counted: dict[tuple[str, int, Unit, frozenset[int]], tuple[Floats, Floats]] = {}
         arrivals: dict[int, int] = {}
         for method, frames in runs.items():
             if not frames:
@@ -105,7 +106,7 @@ class PairedOutcomes:
         }
 
     def _index(self, rows: pd.DataFrame) -> Scored:
-        names, codes = np.unique(rows["group"].to_numpy(dtype=str), return_inverse=True)
+        codes, names = pd.factorize(rows["group"])
         lookup = np.array([self._group_code.setdefault(str(n), len(self._group_code)) for n in names])
         return Scored(
             rows["episode"].to_numpy(dtype=np.int64), lookup[codes], rows["completed"].to_numpy(dtype=bool)
@@ -130,7 +131,7 @@ class PairedOutcomes:
         return self._episodes[method]
 
     def totals(self, method: str, seeds: Sequence[int] | None = None) -> tuple[int, int]:
-        """Tasks completed and arrived, summed over ``seeds`` (all by default), on all episodes of the runs."""
+        """Tasks completed and arrived, summed over ``seeds`` (all by default), on all their episodes."""
         runs = [self._scored[method][seed] for seed in (self.seeds[method] if seeds is None else seeds)]
         return sum(int(r.completed.sum()) for r in runs), sum(r.completed.size for r in runs)
 
@@ -155,9 +156,8 @@ class PairedOutcomes:
         if not common:
             names = ", ".join(methods)
             raise InputError(f"{self.setting}: {names} share no episode; evaluate them on one trace")
-        kept = np.array(sorted(common), dtype=np.int64)
         chosen = {method: (seeds or {}).get(method, self.seeds[method]) for method in methods}
-        blocks = {method: [self._sums(method, s, unit, kept) for s in chosen[method]] for method in methods}
+        blocks = {method: [self._sums(method, s, unit, common) for s in chosen[method]] for method in methods}
         present = np.flatnonzero(sum(t for pairs in blocks.values() for _, t in pairs))
         sums = [
             Sums(
@@ -173,14 +173,15 @@ class PairedOutcomes:
             sums, self._weights[present.size], np.random.default_rng([self.settings.seed, 1])
         )
 
-    def _sums(
-        self, method: str, seed: int, unit: Unit, kept: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Completed and arrived tasks by unit, (U,) each, on the episodes ``kept`` (sorted)."""
-        run = self._scored[method][seed]
-        place = np.minimum(np.searchsorted(kept, run.episode), kept.size - 1)
-        inside = kept[place] == run.episode
-        code, size = (run.group, len(self._group_code)) if unit == "group" else (place, kept.size)
-        arrived = np.bincount(code[inside], minlength=size).astype(np.float64)
-        completed = np.bincount(code[inside & run.completed], minlength=size).astype(np.float64)
-        return completed, arrived
+    def _sums(self, method: str, seed: int, unit: Unit, common: frozenset[int]) -> tuple[Floats, Floats]:
+        """Completed and arrived tasks by unit, (U,) each, on the episodes ``common``."""
+        key = (method, seed, unit, common)
+        if key not in self._counted:
+            run, kept = self._scored[method][seed], np.array(sorted(common), dtype=np.int64)
+            place = np.minimum(np.searchsorted(kept, run.episode), kept.size - 1)
+            inside = kept[place] == run.episode
+            code, size = (run.group, len(self._group_code)) if unit == "group" else (place, kept.size)
+            arrived = np.bincount(code[inside], minlength=size).astype(np.float64)
+            completed = np.bincount(code[inside & run.completed], minlength=size).astype(np.float64)
+            self._counted[key] = completed, arrived
+        return self._counted[key]

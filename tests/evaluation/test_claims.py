@@ -172,8 +172,10 @@ def test_shaping_that_costs_completions_fails(fabricate, settings):
         ("shaping", {"C6"}),
     ],
 )
-def test_what_was_not_measured_does_not_hold(good, settings, field, claims):
-    empty = dataclasses.replace(good, **{field: getattr(good, field).iloc[:0]})
+@pytest.mark.parametrize("with_header", [True, False])
+def test_what_was_not_measured_does_not_hold(good, settings, field, claims, with_header):
+    nothing = getattr(good, field).iloc[:0] if with_header else pd.DataFrame()
+    empty = dataclasses.replace(good, **{field: nothing})
     table = judge(empty, settings).set_index("claim")
     assert set(table.index[table["holds"] == "false"]) == claims
     assert table.loc[sorted(claims), "note"].str.startswith("not measured").all()
@@ -207,3 +209,4 @@ def test_losses_name_every_setting_and_tell_resolved_ones_apart(fabricate, setti
     assert table["baseline"].tolist()[0] == "edf"
     assert "fifo" not in set(table["baseline"])
     assert bool(table.set_index("baseline").loc["edf", "resolved"])
+    assert losses(pd.DataFrame()).empty
