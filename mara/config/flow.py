@@ -53,6 +53,19 @@ class TrainingSettings(Section):
     """Steps between checkpoints and lines of the training log."""
 
 
+class WindowSettings(Section):
+    """The ratio by which the flow takes a deadline into account."""
+
+    tasks: int = Field(12_000, ge=1)
+    """Tasks that it is fitted on."""
+    hidden: int = Field(32, ge=1)
+    """Width of its network."""
+    steps: int = Field(800, ge=1)
+    """Gradient steps."""
+    batch: int = Field(1024, ge=1)
+    """Tasks a step."""
+
+
 class FlowSettings(Section):
     """The flow over future log-losses."""
 
@@ -68,6 +81,7 @@ class FlowSettings(Section):
     """Midpoint steps; 0 forecasts with the prior."""
     paths: int = Field(64, ge=2, multiple_of=2)
     """Sampled futures a forecast."""
+    window: WindowSettings = WindowSettings()
 
 
 class DirectSettings(Section):

@@ -24,10 +24,12 @@ from mara.predictors.flow.calibration import Recalibration, mean_ncrps
 from mara.predictors.flow.examples import draw_prefixes, training_corpus
 from mara.predictors.flow.features import BEST, Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs
-from mara.predictors.flow.network import initialise
+from mara.predictors.flow.network import PlainModule, initialise
+from mara.predictors.flow.passage import cut
 from mara.predictors.flow.prior import PathPrior, slope_mean
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.trajectory import KNOT, KNOTS
+from mara.predictors.flow.window import crossing_loss
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
 _PRIOR_PREFIXES = 40_000
@@ -56,11 +58,11 @@ def window_inputs(units: NDArray[np.int64], window: NDArray[np.floating]) -> NDA
     return np.where(given[:, None], np.column_stack(columns), 0.0).astype(np.float32)
 
 
-class CrossingHead(nn.Module):
+class CrossingHead(PlainModule):
     """Residual network with one logit an interval: (B, F) -> (B, K + 1)."""
 
     def __init__(self, inputs: int, hidden: int, depth: int) -> None:
-        super().__init__()
+        super().__init__(inputs, hidden, depth)
         self.enter = nn.Linear(inputs, hidden)
         self.widen = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(depth))
         self.narrow = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(depth))
@@ -74,26 +76,13 @@ class CrossingHead(nn.Module):
         return self.leave(functional.silu(state))
 
 
-def interval_cdf(share: NDArray[np.float32], horizon: int) -> NDArray[np.float32]:
-    """cdf (B, horizon+1) of shares (B, K + 1) of the intervals, even inside each; nothing more beyond the last knot."""
+def interval_cdf(share: NDArray[np.float32]) -> NDArray[np.float32]:
+    """cdf (B, 181) of shares (B, K + 1) of the intervals, even inside each."""
     at_knot = np.concatenate([np.zeros((len(share), 1)), share[:, :KNOTS].cumsum(axis=1)], axis=1)
-    unit = np.minimum(np.arange(horizon + 1), KNOT[-1])
+    unit = np.arange(KNOT[-1] + 1)
     after = np.searchsorted(KNOT, unit)
     part = (unit - _START[after]) / (KNOT - _START)[after]
     return (at_knot[:, after] * (1.0 - part) + at_knot[:, after + 1] * part).astype(np.float32)
-
-
-def crossing_loss(logits: Tensor, interval: Tensor, last: Tensor) -> Tensor:
-    """Mean negative log-likelihood of the crossing's interval (B,).
-
-    ``last`` (B,) is the first interval not wholly seen: a crossing there or later counts as "in any of these".
-    """
-    log_share = functional.log_softmax(logits.float(), dim=1)
-    late = interval >= last
-    hidden = torch.arange(KNOTS + 1) < last[:, None]
-    tail = log_share.masked_fill(hidden, -torch.inf).logsumexp(dim=1)
-    exact = log_share.gather(1, interval[:, None])[:, 0]
-    return -torch.where(late, tail, exact).mean()
 
 
 class DirectPredictor(BasePredictor):
@@ -115,14 +104,14 @@ class DirectPredictor(BasePredictor):
         curves, recorded = training_corpus(corpus, settings.examples, rng)
         prefixes = draw_prefixes(curves, recorded, settings.examples, _PRIOR_PREFIXES, rng)
         self.prior = PathPrior.fit(prefixes.description, prefixes.future)
-        examples = draw_examples(curves, settings.examples.examples, rng)
+        examples = draw_examples(curves, settings.examples.examples, self.deadline, rng)
         examples.query.schedule[rng.random(len(examples)) < settings.examples.schedule_dropped] = np.nan
         inputs = self._inputs(describe_query(examples.query), examples.query)
         self.standardizer = Standardizer.fit(inputs)
         data = torch.from_numpy(self.standardizer(inputs))
         interval = torch.from_numpy(np.searchsorted(KNOT, examples.remaining))
         last = torch.from_numpy(np.searchsorted(KNOT, examples.left, side="right"))
-        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, rng)
+        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, self.deadline, rng)
         head = CrossingHead(inputs.shape[1], settings.hidden, settings.depth)
         initialise(head, generator)
         noise = settings.training.input_noise
@@ -134,16 +123,16 @@ class DirectPredictor(BasePredictor):
 
         def watch(averaged: nn.Module) -> dict[str, float]:
             self.head = copy.deepcopy(averaged)  # type: ignore[assignment]
-            return {"calibration_ncrps": mean_ncrps(self._cdf(trials.query, int(KNOT[-1])), trials)}
+            return {"calibration_ncrps": mean_ncrps(self._cdf(trials.query), trials)}
 
         self.head = train(head, objective, len(examples), settings.training, generator, run or Run(), watch)
-        self.recalibration = Recalibration.fit(self._cdf(trials.query, int(KNOT[-1])), trials)
+        self.recalibration = Recalibration.fit(self._cdf(trials.query), trials)
         return self
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Distributions on 0..horizon; nothing is forecast beyond the last knot."""
         assert self.recalibration is not None
-        return Forecast.from_cdf(self.recalibration(self._cdf(query, horizon))).settled(query)
+        return Forecast.from_cdf(cut(self.recalibration(self._cdf(query), query.window), horizon)).settled(query)
 
     def _inputs(self, description: Description, query: Query) -> NDArray[np.float32]:
         """Unstandardised inputs (B, F)."""
@@ -154,9 +143,9 @@ class DirectPredictor(BasePredictor):
             columns.append(window_inputs(description.units, query.window))
         return np.concatenate([*columns, raw_inputs(description, self.prior)], axis=1)
 
-    def _cdf(self, query: Query, horizon: int) -> NDArray[np.float32]:
+    def _cdf(self, query: Query) -> NDArray[np.float32]:
         inputs = self.standardizer(self._inputs(describe_query(query), query))
         half = self.settings.training.half_precision
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
             share = self.head(torch.from_numpy(inputs)).float().softmax(dim=1).numpy()
-        return interval_cdf(share, horizon)
+        return interval_cdf(share)

@@ -19,7 +19,7 @@ LEVELS = np.linspace(0.0, 1.0, 41)
 
 
 @dataclass(frozen=True)
-class Recalibration:
+class PlainRecalibration:
     """The map g on the grid ``LEVELS``.
 
     value: (L,) from 0 to 1, non-decreasing.
@@ -28,7 +28,7 @@ class Recalibration:
     value: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, cdf: NDArray[np.floating], examples: Examples) -> Recalibration:
+    def fit(cls, cdf: NDArray[np.floating], examples: Examples) -> PlainRecalibration:
         """Fit on forecasts cdf (B, H+1) of ``examples``, whose demands are seen up to ``left`` units.
 
         A forecast with jumps, or a demand beyond what was seen, spreads its case evenly over the jump.
@@ -49,6 +49,29 @@ class Recalibration:
     def __call__(self, cdf: NDArray[np.floating]) -> NDArray[np.float32]:
         """Calibrated cdf of the same shape."""
         return np.interp(cdf, LEVELS, self.value).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """One map for questions with a window and one for those without: they are different populations."""
+
+    windowed: PlainRecalibration
+    plain: PlainRecalibration
+
+    @classmethod
+    def fit(cls, cdf: NDArray[np.floating], examples: Examples) -> Recalibration:
+        """Fit each map on its kind of examples; a kind that is missing leaves forecasts as they are."""
+        given = np.isfinite(examples.query.window)
+        maps = []
+        for chosen in (given, ~given):
+            rows = np.flatnonzero(chosen)
+            some = Examples(examples.query.rows(rows), examples.remaining[rows], examples.left[rows])
+            maps.append(PlainRecalibration.fit(cdf[rows], some) if len(rows) else PlainRecalibration(LEVELS))
+        return cls(*maps)
+
+    def __call__(self, cdf: NDArray[np.floating], window: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Calibrated cdf (B, H+1) of questions with windows (B,), NaN where not given."""
+        return np.where(np.isfinite(window)[:, None], self.windowed(cdf), self.plain(cdf))
 
 
 def mean_ncrps(cdf: NDArray[np.floating], examples: Examples) -> float:

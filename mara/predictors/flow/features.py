@@ -15,8 +15,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.predictors.forecast import Query
 from mara.predictors.flow.trajectory import SMOOTHED, tidy_log
+from mara.predictors.forecast import Query
 
 LAG = np.array([0, 1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 181], dtype=np.int64)
 """Edges of the bins of lags: the newest points one by one, older ones in ever longer means."""
@@ -152,7 +152,7 @@ def _describe(
             for k in range(width):
                 run += np.exp(y[n - k] - here)
             value = np.log(run / width)
-            if value < best:
+            if value < best - 1e-6:  # rounding must not move the time of the best loss
                 best, when = value, n
             best_raw = min(best_raw, y[n] - here)
             worst = max(worst, y[n] - here)

@@ -6,8 +6,10 @@ Shapes: B prefixes, P paths, K knots, F features, W width, D depth.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -56,11 +58,29 @@ class Velocity(nn.Module):
         return self.leave(state)
 
 
-class FlowNetwork(nn.Module):
+class PlainModule(nn.Module):
+    """A module that is pickled as its constructor's arguments and plain arrays: equal weights, equal bytes."""
+
+    def __init__(self, *sizes: int) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = {name: value.detach().numpy().copy() for name, value in self.state_dict().items()}
+        return _rebuild, (type(self), self.sizes, arrays)
+
+
+def _rebuild(kind: type[PlainModule], sizes: tuple[int, ...], arrays: dict[str, NDArray]) -> PlainModule:
+    module = kind(*sizes)
+    module.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in arrays.items()})
+    return module.eval()
+
+
+class FlowNetwork(PlainModule):
     """Encoder and velocity."""
 
     def __init__(self, features: int, knots: int, hidden: int, width: int, depth: int) -> None:
-        super().__init__()
+        super().__init__(features, knots, hidden, width, depth)
         self.encoder = Encoder(features, hidden, width, depth)
         self.velocity = Velocity(knots, width, depth)
 

@@ -49,8 +49,7 @@ def _count(lowest: NDArray, owner: NDArray, goal: NDArray, knot: NDArray, cdf: N
                 width = knot[low] - knot[low - 1]
                 share = (path[low - 1] - target) / max(path[low - 1] - path[low], 1e-9)
                 unit = knot[low - 1] + min(max(int(np.ceil(share * width)), 1), width)
-            if unit <= horizon:
-                cdf[row, unit] += 1.0
+            cdf[row, unit] += 1.0
         total = 0.0
         for b in range(horizon + 1):
             total += cdf[row, b]
@@ -58,18 +57,22 @@ def _count(lowest: NDArray, owner: NDArray, goal: NDArray, knot: NDArray, cdf: N
 
 
 def passage_cdf(
-    lowest: NDArray[np.float32], owner: NDArray[np.integer], log_target: NDArray[np.floating], horizon: int
+    lowest: NDArray[np.float32], owner: NDArray[np.integer], log_target: NDArray[np.floating]
 ) -> NDArray[np.float32]:
-    """P(remaining <= b) for b = 0..horizon, (R, horizon+1), as shares of paths.
+    """P(remaining <= b) for b = 0..180, (R, 181), as shares of paths.
 
     Args:
         lowest: (B, P, K) running minima, see :func:`lowest_so_far`.
         owner: (R,) prefix of each question.
         log_target: (R,) log target relative to the prefix's level; -inf and NaN are never reached.
-        horizon: units to look ahead; beyond the last knot nothing more is reached.
 
     Inside a knot's interval the crossing lies where a straight line between the minima crosses.
     """
-    cdf = np.zeros((len(owner), horizon + 1), dtype=np.float32)
+    cdf = np.zeros((len(owner), int(KNOT[-1]) + 1), dtype=np.float32)
     _count(lowest, np.asarray(owner, dtype=np.int64), np.asarray(log_target, dtype=np.float64), KNOT, cdf)
     return cdf
+
+
+def cut(cdf: NDArray[np.float32], horizon: int) -> NDArray[np.float32]:
+    """The columns 0..horizon of cdf (R, 181); beyond the last one it stays level."""
+    return cdf[:, np.minimum(np.arange(horizon + 1), cdf.shape[1] - 1)]

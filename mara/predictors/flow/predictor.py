@@ -9,7 +9,7 @@ Shapes: B prefixes, R questions, P paths, K knots, F inputs, H horizon.
 from __future__ import annotations
 
 import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,13 +23,14 @@ from mara.predictors.flow.calibration import Recalibration, mean_ncrps
 from mara.predictors.flow.examples import draw_prefixes, training_corpus
 from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs
-from mara.predictors.flow.network import Encoder, FlowNetwork, Velocity, initialise
-from mara.predictors.flow.passage import lowest_so_far, passage_cdf
+from mara.predictors.flow.network import FlowNetwork, Velocity, initialise
+from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.solver import midpoint
-from mara.predictors.flow.trajectory import KNOT, KNOTS
 from mara.predictors.flow.training import Run, train
+from mara.predictors.flow.trajectory import KNOTS
+from mara.predictors.flow.window import WindowRatio, draw_tasks, interval_shares
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
 _CHUNK = 16
@@ -39,17 +40,21 @@ _WATCHED = 1000
 
 
 class FlowPredictor(BasePredictor):
-    """Conditional flow matching over the future log-loss trajectory given the observed prefix."""
+    """Conditional flow matching over the future log-loss trajectory given the observed prefix.
 
-    name = "flow"
+    With ``deadline`` set, crossing times are reweighted by what the window says; see :mod:`.window`.
+    """
 
-    def __init__(self, settings: FlowSettings | None = None) -> None:
+    def __init__(self, settings: FlowSettings | None = None, deadline: bool = False) -> None:
+        self.name = "flow_deadline" if deadline else "flow"
+        self.deadline = deadline
         self.settings = settings if settings is not None else FlowSettings()
         self.prior: PathPrior
         self.standardizer: Standardizer
-        self.encoder: Encoder
+        self.network: FlowNetwork
         self.velocity: Velocity
         self.start: NDArray[np.float32]
+        self.ratio: WindowRatio | None = None
         self.recalibration: Recalibration | None = None
 
     def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
@@ -61,8 +66,7 @@ class FlowPredictor(BasePredictor):
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         curves, recorded = training_corpus(corpus, settings.examples, rng)
         examples = draw_prefixes(curves, recorded, settings.examples, settings.examples.examples, rng)
-        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, rng)
-        watched = draw_examples(corpus.of(split="calibration"), _WATCHED, rng)
+        watched = draw_examples(corpus.of(split="calibration"), _WATCHED, False, rng)
         self.prior = PathPrior.fit(examples.description, examples.future)
         white = self.prior.to_white(examples.description, examples.future)
         missing = np.isnan(white)
@@ -88,32 +92,47 @@ class FlowPredictor(BasePredictor):
             self._adopt(averaged)
             return {"calibration_ncrps": mean_ncrps(self._trial_cdf(watched), watched)}
 
-        self.recalibration = None
         averaged = train(network, objective, len(examples), settings.training, generator, run or Run(), watch)
         self._adopt(averaged)
+        return self.finish(corpus, rng)
+
+    def finish(self, corpus: Corpus, rng: np.random.Generator) -> Self:
+        """Fit what stands on the trained network: the window's ratio if asked for, and the conformal calibration."""
+        settings, self.ratio, self.recalibration = self.settings, None, None
+        if self.deadline:
+            tasks = draw_tasks(corpus.of(split="train", part="predictor"), settings.window.tasks, rng)
+            share = interval_shares(self._trial_cdf(tasks))
+            generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+            self.ratio = WindowRatio.fit(share, tasks, settings.window, generator)
+        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, self.deadline, rng)
         self.recalibration = Recalibration.fit(self._trial_cdf(trials), trials)
         return self
 
     def _adopt(self, network: nn.Module) -> None:
         """Forecast with a copy of ``network`` from now on."""
         assert isinstance(network, FlowNetwork)
-        kind = torch.bfloat16 if self.settings.training.half_precision else torch.float32
-        self.encoder = copy.deepcopy(network.encoder)
-        self.velocity = copy.deepcopy(network.velocity).to(kind)
+        self.network = copy.deepcopy(network)
+        self.velocity = copy.deepcopy(network.velocity).to(self._kind())
 
-    def _trial_cdf(self, trials: Examples) -> NDArray[np.float32]:
-        query = trials.query
-        log_target = np.log(query.target.astype(np.float64))
-        return self._cdf(describe_query(query), np.arange(len(query)), log_target, int(KNOT[-1]))
+    def _kind(self) -> torch.dtype:
+        return torch.bfloat16 if self.settings.training.half_precision else torch.float32
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "velocity"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "network" in state:
+            self._adopt(state["network"])
 
     def paths(self, description: Description) -> NDArray[np.float32]:
         """Sampled knots (B, P, K) relative to each prefix's level."""
         inputs = self.standardizer(raw_inputs(description, self.prior))
         white = np.empty((len(description), *self.start.shape), dtype=np.float32)
         start = torch.from_numpy(self.start)
-        kind = torch.bfloat16 if self.settings.training.half_precision else torch.float32
+        kind = self._kind()
         with torch.inference_mode():
-            shifts = self.encoder(torch.from_numpy(inputs)).to(kind)
+            shifts = self.network.encoder(torch.from_numpy(inputs)).to(kind)
             for first in range(0, len(description), _CHUNK):
                 steer = shifts[first : first + _CHUNK]
 
@@ -125,7 +144,7 @@ class FlowPredictor(BasePredictor):
         return self.prior.to_future(description, white)
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
-        """Distributions on 0..horizon; nothing is forecast beyond 180 units, where the last knot lies."""
+        """Distributions on 0..horizon; beyond 180 units, where the last knot lies, nothing more is reached."""
         return self.forecast_many_targets(query, np.arange(len(query)), query.target, query.window, horizon)
 
     def forecast_many_targets(
@@ -137,17 +156,26 @@ class FlowPredictor(BasePredictor):
         horizon: int = HORIZON,
     ) -> Forecast:
         """R forecasts that share the paths of P prefixes; see :class:`mara.predictors.forecast.ManyTargets`."""
+        cdf = self._cdf(prefixes, owner, target, window)
+        if self.recalibration is not None:
+            cdf = self.recalibration(cdf, window)
+        return Forecast.from_cdf(cut(cdf, horizon)).settled(prefixes.rows(owner, target, window))
+
+    def _trial_cdf(self, trials: Examples) -> NDArray[np.float32]:
+        query = trials.query
+        return self._cdf(query, np.arange(len(query)), query.target, query.window)
+
+    def _cdf(
+        self,
+        prefixes: Query,
+        owner: NDArray[np.integer],
+        target: NDArray[np.floating],
+        window: NDArray[np.floating],
+    ) -> NDArray[np.float32]:
+        """Uncalibrated distributions (R, 181)."""
         description = describe_query(prefixes)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_target = np.log(np.asarray(target, dtype=np.float64))
-        cdf = self._cdf(description, owner, log_target, horizon)
-        if self.recalibration is not None:
-            cdf = self.recalibration(cdf)
-        return Forecast.from_cdf(cdf).settled(prefixes.rows(owner, target, window))
-
-    def _cdf(
-        self, description: Description, owner: NDArray[np.integer], log_target: NDArray[np.floating], horizon: int
-    ) -> NDArray[np.float32]:
-        """Shares of paths (R, H+1) that have crossed; targets (R,) on the log scale of the losses."""
         lowest = lowest_so_far(description, self.paths(description))
-        return passage_cdf(lowest, owner, log_target - description.level[owner], horizon)
+        cdf = passage_cdf(lowest, owner, log_target - description.level[owner])
+        return cdf if self.ratio is None else self.ratio(cdf, description.units[owner], window)

@@ -1,0 +1,104 @@
+"""The distilled head: one forward pass that gives the distribution that the sampled flow would give.
+
+The teacher's paths are drawn once for many prefixes and crossed with many targets; the head of :mod:`..direct`
+learns the shares of its intervals. What is lost against the teacher is measured on questions from the calibration
+split and kept with the predictor.
+
+Shapes: B questions, K knots, L = K + 1 intervals, F inputs, H horizon.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mara.config.flow import DistilledSettings
+from mara.curves.corpus import Corpus
+from mara.predictors.direct import CrossingHead, interval_cdf, target_inputs
+from mara.predictors.examples import draw_examples
+from mara.predictors.flow.examples import training_corpus
+from mara.predictors.flow.features import Description, describe_query
+from mara.predictors.flow.inputs import Standardizer, raw_inputs
+from mara.predictors.flow.network import initialise
+from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
+from mara.predictors.flow.predictor import FlowPredictor
+from mara.predictors.flow.training import Run, train
+from mara.predictors.flow.window import interval_shares
+from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+class DistilledPredictor(BasePredictor):
+    """One pass in place of the flow's 64 paths; the window and the calibration are the teacher's own."""
+
+    def __init__(self, teacher: FlowPredictor, settings: DistilledSettings | None = None) -> None:
+        self.name = teacher.name.replace("flow", "flow_distilled")
+        self.teacher = teacher
+        self.settings = settings if settings is not None else DistilledSettings()
+        self.standardizer: Standardizer
+        self.head: CrossingHead
+        self.lost: dict[str, float] = {}
+
+    def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
+        """Fit the teacher if it is not, then the head to it."""
+        if self.teacher.recalibration is None:
+            self.teacher.fit(corpus, rng, run)
+        settings, teacher = self.settings, self.teacher
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        curves, _ = training_corpus(corpus, teacher.settings.examples, rng)
+        asked = draw_examples(curves, settings.prefixes, False, rng).query
+        description = describe_query(asked)
+        lowest = lowest_so_far(description, teacher.paths(description))
+        owner = np.repeat(np.arange(len(asked)), settings.targets)
+        best = np.log(asked.best_smoothed())[owner] - description.level[owner]
+        drop = np.exp(rng.uniform(np.log(0.003), np.log(3.0), len(owner)))
+        log_target = best - drop
+        share = torch.from_numpy(interval_shares(passage_cdf(lowest, owner, log_target)))
+        prefix = raw_inputs(description, teacher.prior)
+        target = target_inputs(description.rows(owner), teacher.prior, log_target)
+        first = np.concatenate([target[:: settings.targets], prefix], axis=1)
+        self.standardizer = Standardizer.fit(first)
+        data = torch.from_numpy(prefix), torch.from_numpy(target)
+        scale = self.standardizer.tensors()
+        head = CrossingHead(first.shape[1], settings.hidden, settings.depth)
+        initialise(head, generator)
+
+        def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
+            raw = torch.cat([data[1][index], data[0][index // settings.targets]], dim=1)
+            logits = network(scale(raw)).float()
+            return functional.cross_entropy(logits, share[index])
+
+        self.head = train(head, objective, len(owner), settings.training, generator, Run())
+        self.lost = self._compare(draw_examples(corpus.of(split="calibration"), settings.compared, False, rng).query)
+        return self
+
+    def _compare(self, query: Query) -> dict[str, float]:
+        """Mean distance of the cdfs and of quantiles to the teacher's, as fractions of the horizon."""
+        mine, teachers = self.forecast(query), self.teacher.forecast(query)
+        lost = {"cdf": float(np.abs(mine.cdf - teachers.cdf).mean())}
+        for level in QUANTILES:
+            ends = [np.minimum(forecast.quantile(level), HORIZON) for forecast in (mine, teachers)]
+            lost[f"quantile {level}"] = float(np.abs(ends[0] - ends[1]).mean() / HORIZON)
+        return lost
+
+    def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
+        """Distributions on 0..horizon, calibrated as the teacher's."""
+        description = describe_query(query)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_target = np.nan_to_num(np.log(query.target.astype(np.float64)), nan=-np.inf)
+        cdf = interval_cdf(self._shares(description, log_target - description.level))
+        return self.teacher.finished(cdf, description.units, query, horizon)
+
+    def _shares(self, description: Description, log_target: NDArray[np.float64]) -> NDArray[np.float32]:
+        prior = self.teacher.prior
+        raw = [target_inputs(description, prior, log_target), raw_inputs(description, prior)]
+        inputs = self.standardizer(np.concatenate(raw, axis=1))
+        half = self.settings.training.half_precision
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
+            return self.head(torch.from_numpy(inputs)).float().softmax(dim=1).numpy()
