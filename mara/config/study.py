@@ -56,6 +56,18 @@ class Scenario(Section):
     """Another cluster; the arrival rate grows with its capacity."""
 
 
+SCENARIOS = {
+    "bursty": Scenario(arrivals=ArrivalSettings(process="bursty")),
+    "diurnal": Scenario(arrivals=ArrivalSettings(process="diurnal")),
+    "mixed_speeds": Scenario(cluster=ClusterSettings(speeds=(0.5, 0.5, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0))),
+    "switching_cost": Scenario(cluster=ClusterSettings(switching_cost=2.0)),
+    "two_nodes_per_task": Scenario(cluster=ClusterSettings(max_nodes_per_task=2, speedup_exponent=0.7)),
+    "failures": Scenario(cluster=ClusterSettings(failure_rate=0.01)),
+    "four_nodes": Scenario(cluster=ClusterSettings(nodes=4)),
+    "sixteen_nodes": Scenario(cluster=ClusterSettings(nodes=16)),
+}
+
+
 class StudySettings(Section):
     """What is compared with what."""
 
@@ -71,6 +83,8 @@ class StudySettings(Section):
     """Arrival rates of the test settings as multiples of the training load's; must contain 1."""
     training_loads: Annotated[tuple[Load, ...], Field(min_length=1)] = (1.0,)
     """Loads that the learned allocator is trained at."""
+    training_scenarios: tuple[str, ...] = ("mixed_speeds",)
+    """Scenarios that the learned allocator is trained in beside the standard one, at the training load."""
     held_out_families: tuple[Family, ...] = ("vision", "rl")
     """Families that no training sees; tested at the training load."""
     predictors: Annotated[tuple[str, ...], Field(min_length=1)] = tuple(PREDICTORS)
@@ -115,8 +129,10 @@ class StudySettings(Section):
         "mara_no_deadline",
     )
     """Methods of the ablation at the training load; empty leaves the suite out."""
-    scenarios: dict[ScenarioName, Scenario] = Field(default_factory=dict)
-    """Settings of the stress suite by name."""
+    scenarios: dict[ScenarioName, Scenario] = Field(default_factory=lambda: dict(SCENARIOS))
+    """Settings that differ from the standard one, by name."""
+    stress_scenarios: tuple[str, ...] = tuple(SCENARIOS)
+    """Scenarios of the stress suite; empty leaves the suite out."""
     stress: tuple[str, ...] = ("edf", "index", "lara", "lara_tuned", "mara")
     """Methods of the stress suite."""
 
@@ -141,6 +157,10 @@ class StudySettings(Section):
         missing = [name for name in ("lara", "mara") if name not in self.methods]
         if missing:
             raise ValueError(f"methods must contain {missing[0]}: the claims compare mara with lara")
+        for field in ("training_scenarios", "stress_scenarios"):
+            strange = [name for name in getattr(self, field) if name not in self.scenarios]
+            if strange:
+                raise ValueError(f"{field}: {strange[0]!r} is not among the scenarios")
         if "standard" in self.scenarios:
             raise ValueError("scenarios: 'standard' is the name of the unchanged setting; choose another")
         return self

@@ -43,6 +43,9 @@ def main() -> None:
                 if suite == "ablation":
                     continue
                 name = SUITE_TABLES.get(suite, name)
+                if suite == "stress":
+                    level = [f"{load:g} x load" for load in table["load"]]
+                    table = table.assign(stress=table["workload"].str.replace("_", " "), level=level)
             rows[name].append(table)
     for name, parts in rows.items():
         table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -47,17 +47,31 @@ rule tune:
         "--trace {input.trace} {params.forecasts} --seed {params.seed} --output {output} > {log} 2>&1"
 
 
+# Courses of the transformer's curriculum: (scenario, load).
+COURSES = [("standard", load_name(load)) for load in STUDY.training_loads] + [
+    (scenario, load_name(1.0)) for scenario in STUDY.training_scenarios
+]
+
+
+def index_on(predictor):
+    """The tuned index that reads the same forecasts: where the transformer starts from."""
+    return next(
+        name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == predictor
+    )
+
+
 rule train_mat:
     """Train the multi-agent transformer once: one method, one training seed."""
     input:
+        CORPUS,
         code("stages.train_mat"),
         lambda wildcards: method_forecasts(wildcards.method, "training"),
         pool="results/pools/training.parquet",
-        traces=expand(
-            "results/traces/training/standard/load{load}.parquet",
-            load=[load_name(load) for load in STUDY.training_loads],
-        ),
-        index="results/tuned/standard/load1/index.json",
+        traces=[f"results/traces/training/{scenario}/load{load}.parquet" for scenario, load in COURSES],
+        indices=lambda wildcards: [
+            f"results/tuned/{scenario}/load{load}/{index_on(METHODS[wildcards.method].predictor)}.json"
+            for scenario, load in COURSES
+        ],
     output:
         policy="results/mat/{method}/seed{seed}/policy.pt",
         log="results/mat/{method}/seed{seed}/training.csv",
@@ -74,8 +88,9 @@ rule train_mat:
         forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
     shell:
         "{PYTHON} -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
-        "--traces {input.traces} {params.forecasts} --index {input.index} --seed {wildcards.seed} "
-        "--output {output.policy} --training-log {output.log} > {log} 2>&1"
+        "--traces {input.traces} --indices {input.indices} {params.forecasts} --seed {wildcards.seed} "
+        "--threads {threads} --checkpoints results/.checkpoints --output {output.policy} "
+        "--training-log {output.log} > {log} 2>&1"
 
 
 rule shaping:

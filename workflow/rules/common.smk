@@ -19,7 +19,7 @@ from mara.config.methods import (
 
 def settings_files():
     """The files that the settings came from; later ones override earlier ones."""
-    return [Path(file) for file in dict.fromkeys(map(str, workflow.configfiles))]
+    return [Path(file) for file in reversed(dict.fromkeys(map(str, workflow.configfiles)))]
 
 
 try:

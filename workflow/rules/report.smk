@@ -19,7 +19,7 @@ if STUDY.attribution:
     FIGURES["attribution"] = {"attribution": "attribution", "effects": "effects"}
 if STUDY.ablation:
     FIGURES["ablation"] = {"ablation": "ablation"}
-if STUDY.scenarios:
+if STUDY.stress_scenarios:
     FIGURES["stress"] = {"stress": "stress"}
 
 

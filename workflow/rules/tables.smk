@@ -38,7 +38,7 @@ def suite_settings():
             STUDY.ablation,
             False,
         )
-    for scenario in STUDY.scenarios:
+    for scenario in STUDY.stress_scenarios:
         listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, False)
     return listed
 
