@@ -7,13 +7,16 @@ import pandas as pd
 from mara.figures.style import INK, Drawn, colour, display_name, need, panels, run, span
 
 FAMILY_ORDER = ("supervised", "vision", "rl")
+PREFERRED = ("flow", "direct", "wls_calibrated", "slope_calibrated")
+"""Predictors shown, where they are in the table; otherwise its first four."""
 
 
 def draw(calibration: pd.DataFrame) -> Drawn:
     """A row a family: observed against nominal probability (left), density of the PIT (right)."""
     need(calibration, "any predictor")
     families = [f for f in FAMILY_ORDER if f in set(calibration["family"])]
-    predictors = list(dict.fromkeys(calibration["predictor"]))
+    predictors = _shown(calibration)
+    calibration = calibration[calibration["predictor"].isin(predictors)]
     dashes = ("-", "--", ":", "-.")
     figure, axes = panels(len(families), 2, 0.9 + 1.8 * len(families), sharex=True)
     for row, family in zip(axes, families, strict=True):
@@ -42,6 +45,11 @@ def draw(calibration: pd.DataFrame) -> Drawn:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower right", ncols=min(4, len(labels)))
     return Drawn(figure, _title(calibration), _caption(calibration), _alt(calibration))
+
+
+def _shown(calibration: pd.DataFrame) -> list[str]:
+    present = list(dict.fromkeys(calibration["predictor"]))
+    return [p for p in PREFERRED if p in present] or present[: len(PREFERRED)]
 
 
 def _worst(calibration: pd.DataFrame) -> pd.Series:

@@ -26,16 +26,16 @@ FAMILY_MARKERS = {"supervised": "o", "vision": "^", "rl": "s"}
 
 
 def draw(groups: pd.DataFrame, fairness: pd.DataFrame) -> Drawn:
-    """Left: completion of each family under each method. Right: completion against the worst family's."""
+    """Left: completion of each family under each method. Right: completion against the worst family's.
+
+    Of the settings in the table the one with the most families is shown, the first of equals.
+    """
     rows = need(pooled(fairness), "any method")
-    place = rows.iloc[0]
-    here = (rows["workload"] == place["workload"]) & (rows["load"] == place["load"])
+    place = rows.sort_values("n_families", ascending=False, kind="stable").iloc[0]
+    key = ["suite", "workload", "load"]
+    here = (rows[key] == place[key]).all(axis=1)
     rows = rows[here].sort_values("completion_rate", ascending=False, kind="stable")
-    families = groups[
-        (groups["kind"] == "family")
-        & (groups["workload"] == place["workload"])
-        & (groups["load"] == place["load"])
-    ]
+    families = groups[(groups["kind"] == "family") & (groups[key] == place[key]).all(axis=1)]
     methods = [m for m in rows["method"] if m in set(families["method"])]
     figure, axes = panels(1, 2, max(3.2, 1.2 + 0.22 * len(methods)), width_ratios=(1.1, 1.0))
     _by_family(axes[0, 0], families, methods)

@@ -12,7 +12,9 @@ from matplotlib.patches import Patch
 
 from mara.figures.style import FAINT, Drawn, colour, display_name, need, panels, run
 
-MISSED = "#a3122f"
+MISSED = "#c2183c"
+MOST_SLOTS = 150
+"""Longer episodes are cut to their middle, so that single tasks can be seen."""
 
 
 def draw(events: pd.DataFrame, tasks: pd.DataFrame) -> Drawn:
@@ -33,11 +35,21 @@ def draw(events: pd.DataFrame, tasks: pd.DataFrame) -> Drawn:
         done = int(own["completed"].astype(bool).sum())
         axis.set_title(f"{display_name(method)}: {done} of {len(own)} tasks completed")
     axes[-1, 0].set_xlabel("time / slots")
-    axes[-1, 0].set_xlim(int(events["slot"].min()), int(events["slot"].max()) + 1)
-    handles = [Patch(color=colour(m), label=f"trained to completion ({display_name(m)})") for m in methods]
+    first, last = _window(events)
+    axes[-1, 0].set_xlim(first, last)
+    handles = [Patch(color=colour(m), label=f"completed ({display_name(m)})") for m in methods]
     handles.append(Patch(color=FAINT, alpha=0.55, label="trained, then missed"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
-    return Drawn(figure, _title(tasks, methods), _caption(tasks, nodes), _alt(tasks, methods))
+    return Drawn(
+        figure, _title(tasks, methods), _caption(tasks, nodes, _window(events)), _alt(tasks, methods)
+    )
+
+
+def _window(events: pd.DataFrame) -> tuple[int, int]:
+    """The slots shown: all, or those in the middle of a longer episode."""
+    first, last = int(events["slot"].min()), int(events["slot"].max()) + 1
+    spare = max(0, last - first - MOST_SLOTS) // 2
+    return first + spare, last - spare
 
 
 def _bars(axis: Axes, events: pd.DataFrame, tasks: pd.DataFrame, method: str) -> None:
@@ -78,7 +90,7 @@ def _title(tasks: pd.DataFrame, methods: list[str]) -> str:
     return f"One episode, the same tasks: {', '.join(parts)} of {_done(tasks, methods[0])[1]}"
 
 
-def _caption(tasks: pd.DataFrame, nodes: int) -> str:
+def _caption(tasks: pd.DataFrame, nodes: int, window: tuple[int, int]) -> str:
     return (
         f"What each of {nodes} nodes trains in every slot; shades tell neighbouring tasks apart. Crosses "
         "mark the deadlines of tasks that were missed, among them those that no allocator could have "

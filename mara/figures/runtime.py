@@ -33,7 +33,7 @@ def draw(runtime: pd.DataFrame) -> Drawn:
         figure,
         f"{total / 60:.0f} minutes of work in all, at most {largest / 1000:.1f} GB at once in one job",
         "Wall-clock and CPU time summed over the jobs of each rule (logarithmic), and the largest resident "
-        f"memory of any of its jobs. n = {len(runtime)} rows of the table; one run, so no interval.",
+        f"memory of any of its jobs. n = {len(rows)} rules; one run, so no interval.",
         "Bar charts. Longest: "
         + ", ".join(f"{display_name(str(r))} {v:.0f} s" for r, v in rows["wall_s"].head(5).items()),
     )

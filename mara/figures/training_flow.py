@@ -1,43 +1,50 @@
-"""Training curves of the flow: loss on the curves it is fitted to and on those kept back."""
+"""Training curves of the learned predictors: loss on the curves fitted and on those kept back."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
-from mara.figures.style import Drawn, display_name, log_axis, need, panels, run
+from mara.figures.style import COLOURS, FAINT, Drawn, display_name, log_axis, need, panels, run
 
-SHADES = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-DASHES = ("-", "--", ":", "-.")
+COLUMNS = 2
+LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": FAINT, "linestyle": "-", "linewidth": 0.9},
+    {"color": COLOURS["flow"], "linestyle": "-"},
+    {"color": COLOURS["lara"], "linestyle": "--"},
+    {"color": COLOURS["index"], "linestyle": ":"},
+)
 
 
 def draw(training: pd.DataFrame) -> Drawn:
-    """Lines over the training step: a colour a run, a dash a metric."""
+    """A panel a run, a line a metric, over the gradient step."""
     need(training, "any step")
     runs, metrics = (list(dict.fromkeys(training[name].astype(str))) for name in ("run", "metric"))
-    figure, axes = panels(1, 1, 3.2)
-    axis = axes[0, 0]
-    for i, name in enumerate(runs):
-        for j, metric in enumerate(metrics):
-            part = training[(training["run"].astype(str) == name) & (training["metric"] == metric)]
-            if len(part):
-                axis.plot(
-                    part["step"],
-                    part["value"],
-                    color=SHADES[i % len(SHADES)],
-                    linestyle=DASHES[j % len(DASHES)],
-                    label=f"{display_name(name)}, {metric.replace('_', ' ')}",
-                )
-    if (training["value"] > 0).all():
-        log_axis(axis)
-    axis.set_xlabel("gradient step")
-    axis.set_ylabel("loss")
-    figure.legend(loc="outside lower center", ncols=2)
+    rows = -(-len(runs) // COLUMNS)
+    figure, axes = panels(rows, min(COLUMNS, len(runs)), 1.0 + 1.7 * rows, sharex=True)
+    for axis, name in zip(axes.ravel(), runs, strict=False):
+        part = training[training["run"].astype(str) == name]
+        for metric, look in zip(metrics, LOOKS, strict=False):
+            line = part[part["metric"] == metric]
+            axis.plot(line["step"], line["value"], label=metric.replace("_", " "), **look)
+        if (part["value"] > 0).all():
+            log_axis(axis)
+        axis.set_title(display_name(name))
+    for axis in axes.ravel()[len(runs) :]:
+        axis.set_visible(False)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("loss")
+    for axis in axes[-1]:
+        axis.set_xlabel("gradient step")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return Drawn(
         figure,
-        "Training of the flow",
-        "Flow-matching loss during training, on fitted curves and on curve groups kept back for validation. "
-        f"n = {len(runs)} {'run' if len(runs) == 1 else 'runs'}; single runs, so no interval.",
-        f"Line chart of training losses of {', '.join(display_name(r) for r in runs)}",
+        "Training of the learned predictors",
+        "Loss of each predictor during training, on the curves it is fitted to and on curve groups kept "
+        f"back; losses of different kinds cannot be compared. n = {len(runs)} runs, one a predictor, so no "
+        "interval.",
+        f"Line charts of training losses of {', '.join(display_name(r) for r in runs)}",
     )
 
 

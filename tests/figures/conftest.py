@@ -257,6 +257,7 @@ def fairness_rows():
     rows = rows[rows["train_seed"] == "all"].copy()
     rows["allocator"] = [m if not m.startswith("fair") else "fair_index" for m in rows["method"]]
     rows["completion_rate"] = [0.63, 0.55, 0.47, 0.625, 0.62, 0.61, 0.58]
+    rows["n_families"] = 3
     rows["worst_family"] = "rl"
     rows["worst_family_rate"] = [0.50, 0.45, 0.44, 0.49, 0.50, 0.54, 0.56]
     rows["worst_family_low"] = rows["worst_family_rate"] - 0.03
