@@ -146,3 +146,14 @@ def test_gantt_merges_slots_but_not_different_tasks(tables):
     bars = axis.collections[0].get_paths()
     extents = sorted((p.get_extents().x0, p.get_extents().x1) for p in bars)
     assert extents == [(0, 2), (2, 4), (5, 6)]
+
+
+def test_long_episodes_are_cut_to_their_middle_and_the_caption_says_so(tables):
+    gantt = importlib.import_module("mara.figures.gantt")
+    events = pd.DataFrame(
+        {"method": "mara", "slot": np.arange(100, 500), "node": 0, "task": np.arange(400) // 10}
+    )
+    tasks = tables["tasks"][tables["tasks"]["method"] == "mara"]
+    drawn = gantt.draw(events, tasks)
+    assert drawn.figure.axes[-1].get_xlim() == (225, 375)
+    assert "Slots 225 to 375" in drawn.caption
