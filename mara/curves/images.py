@@ -112,10 +112,10 @@ def _outline(shape: int, rows: Array, columns: Array) -> Array:
     return inside[shape].astype(np.float64)
 
 
-def _placed_shape(shape: int, size: int, rng: np.random.Generator) -> Array:
-    """Return the mask (H, W) of a shape at a random place, scale and angle."""
-    rows, columns = _grid(size)
-    scale = rng.uniform(0.35, 0.65)
+def _placed_shape(shape: int, rng: np.random.Generator, scales: tuple[float, float] = (0.35, 0.65)) -> Array:
+    """Return the mask (12, 12) of a shape at a random place, scale and angle."""
+    rows, columns = _grid(12)
+    scale = rng.uniform(*scales)
     row, column = rng.uniform(-0.9 + scale, 0.9 - scale, 2)
     angle = rng.uniform(-0.6, 0.6)
     down, right = (rows - row) / scale, (columns - column) / scale
@@ -125,11 +125,11 @@ def _placed_shape(shape: int, size: int, rng: np.random.Generator) -> Array:
 
 
 def _shapes(rng: np.random.Generator) -> tuple[Array, NDArray]:
-    """Six shapes, 12 x 12, light or dark, under noise."""
+    """Six shapes, 12 x 12, bright or dim, under noise."""
     labels = rng.integers(0, 6, _SIZE)
-    masks = np.stack([_placed_shape(label, 12, rng) for label in labels])
-    contrast = rng.choice([-1.0, 1.0], (_SIZE, 1, 1)) * rng.uniform(0.6, 1.4, (_SIZE, 1, 1))
-    return (contrast * masks + rng.normal(0.0, 0.35, masks.shape))[:, None], labels
+    masks = np.stack([_placed_shape(label, rng, (0.45, 0.75)) for label in labels])
+    contrast = rng.uniform(0.6, 1.4, (_SIZE, 1, 1))
+    return (contrast * masks + rng.normal(0.0, 0.15, masks.shape))[:, None], labels
 
 
 def _textured(sigma: tuple[float, float], count: int, size: int, rng: np.random.Generator) -> Array:
@@ -194,7 +194,7 @@ def _same_or_not(rng: np.random.Generator) -> tuple[Array, NDArray]:
 
 def _segmentation(rng: np.random.Generator) -> tuple[Array, NDArray]:
     """A shape of one texture on another texture, 12 x 12; its mask is asked for."""
-    masks = np.stack([_placed_shape(int(rng.integers(0, 6)), 12, rng) for _ in range(_SIZE)])
+    masks = np.stack([_placed_shape(int(rng.integers(0, 6)), rng) for _ in range(_SIZE)])
     fine, coarse = _textured((0.3, 0.3), _SIZE, 12, rng), _textured((1.2, 1.2), _SIZE, 12, rng)
     return (np.where(masks > 0, fine, coarse) + 0.5 * masks)[:, None], masks[:, None]
 
@@ -204,7 +204,7 @@ def _deblurring(rng: np.random.Generator) -> tuple[Array, NDArray]:
     scenes = np.zeros((_SIZE, 12, 12))
     for scene in scenes:
         for shape, contrast in zip(rng.integers(0, 6, 3), rng.uniform(-1.0, 1.0, 3), strict=True):
-            scene += contrast * _placed_shape(int(shape), 12, rng)
+            scene += contrast * _placed_shape(int(shape), rng)
     blurred = gaussian_filter(scenes, (0.0, 0.9, 0.9)) + rng.normal(0.0, 0.03, scenes.shape)
     return blurred[:, None], scenes[:, None]
 

@@ -3,8 +3,8 @@
 Groups are data set x architecture. A group has seven configurations, every third of them with a second seed.
 Runs differ in optimizer, schedule, learning rate, weight decay, batch size, steps a unit, number of training
 images, label noise, dropout and the scale of the first weights. Runs of one batch size are trained side by
-side; each draws its weights, its share of the training images, its wrong labels, its data order and its dropout
-from its own seed.
+side; each draws its weights, its share of the training images, its wrong labels, its data order and its
+dropout from its own seed.
 
 The loss is the cross-entropy (classes, masks) or the mean squared error (numbers, images) over the fixed
 validation images; point 0 is that of the untrained network. One unit is ``steps`` gradient steps.
@@ -38,8 +38,14 @@ from mara.curves.optimizers import StackedOptimizer, draw_settings, learning_rat
 from mara.curves.recipes import Recipe, Recorded, run_seed
 
 CONFIGURATIONS = 7
-_PACES = ((8, 2), (8, 4), (16, 1), (16, 2), (32, 1), (32, 2))
-"""Images a step and steps a unit; a group has two of these."""
+_PACES = {
+    "classes": ((8, 4), (8, 8), (16, 2), (16, 4), (32, 2), (32, 3)),
+    "numbers": ((8, 2), (8, 4), (16, 1), (16, 2), (32, 1), (32, 2)),
+}
+_PACES["image"] = _PACES["mask"] = _PACES["numbers"]
+"""Images a step and steps a unit by kind of task; a group has two of these."""
+_RATE_SHIFT = {"classes": 0.4, "numbers": 0.0, "image": 0.0, "mask": 0.0}
+"""Added to log10 of the learning rates' range: classes are learned slowly at this scale."""
 
 
 def _block(channels: int, activation: str, norm: bool) -> Residual:
@@ -111,11 +117,11 @@ def recipes() -> list[Recipe]:
 def _group_recipes(dataset: str, architecture: str, kind: str) -> list[Recipe]:
     group = f"{dataset}/{architecture}"
     rng = np.random.default_rng([40231, *group.encode()])
-    paces = rng.permutation(_PACES)[:2]
+    paces = rng.permutation(_PACES[kind])[:2]
     found = []
     for index in range(CONFIGURATIONS):
         batch_size, steps = (int(number) for number in paces[index % 2])
-        config = draw_settings(rng) | {
+        config = draw_settings(rng, _RATE_SHIFT[kind]) | {
             "batch_size": batch_size,
             "steps": steps,
             "train_size": int(rng.choice([128, 400, 1200, 1200])),
