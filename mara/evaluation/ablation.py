@@ -46,6 +46,8 @@ def ablation_rows(
             }
         )
     table = completion_rows(outcomes, parts)
-    table = table[table["train_seed"] == POOLED].merge(pd.DataFrame(added), on="method", validate="one_to_one")
+    table = table[table["train_seed"] == POOLED].merge(
+        pd.DataFrame(added), on="method", validate="one_to_one"
+    )
     table["p_holm"] = holm(table["p_value"].where(table["label"] != ""))
     return table

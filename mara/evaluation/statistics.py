@@ -80,9 +80,9 @@ def widen_seeds(values: Floats) -> Floats:
 def resampled_ratios(methods: Sequence[Sums], unit_weights: Floats, rng: np.random.Generator) -> Resampled:
     """Resample units and training seeds together and return the ratio of every method in every resample.
 
-    Units and seeds are drawn independently of each other (the pigeonhole bootstrap of Owen, 2007), and
-    methods with equally many seeds get the same seeds drawn, so that the difference of two methods is
-    paired in both.
+    Units and seeds are drawn independently of each other (the pigeonhole bootstrap of Owen, 2007). Methods
+    with equally many seeds get the same seeds drawn, so that their difference is paired in both; others
+    get theirs drawn independently.
 
     Args:
         methods: sums of every method over the same U units.
@@ -92,14 +92,13 @@ def resampled_ratios(methods: Sequence[Sums], unit_weights: Floats, rng: np.rand
     resamples, units = unit_weights.shape
     if any(m.hits.shape[0] != units or m.trials.shape != m.hits.shape for m in methods):
         raise ValueError("every method needs hits and trials of shape (U, S) with the U of the weights")
-    most_seeds = max(m.hits.shape[1] for m in methods)
-    seed_draws = rng.random((resamples, most_seeds))
+    counts = sorted({m.hits.shape[1] for m in methods})
+    drawn = {count: rng.integers(0, count, size=(resamples, count)) for count in counts}
     estimate = np.empty(len(methods))
     samples = np.empty((resamples, len(methods)))
     for k, sums in enumerate(methods):
         seeds = sums.hits.shape[1]
-        chosen = np.floor(seed_draws[:, :seeds] * seeds).astype(np.int64)
-        seed_weights = (chosen[:, :, None] == np.arange(seeds)).sum(axis=1)
+        seed_weights = (drawn[seeds][:, :, None] == np.arange(seeds)).sum(axis=1)
         hits = ((unit_weights @ widen_seeds(sums.hits)) * seed_weights).sum(axis=1)
         trials = ((unit_weights @ sums.trials) * seed_weights).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):

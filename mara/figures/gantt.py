@@ -92,9 +92,9 @@ def _title(tasks: pd.DataFrame, methods: list[str]) -> str:
 
 def _caption(tasks: pd.DataFrame, nodes: int, window: tuple[int, int]) -> str:
     return (
-        f"What each of {nodes} nodes trains in every slot; shades tell neighbouring tasks apart. Crosses mark the "
-        "deadlines of tasks that were missed, among them those that no allocator could have completed. "
-        f"Slots {window[0]} to {window[1]} are shown, tasks are counted over all of the episode. "
+        f"What each of {nodes} nodes trains in every slot; shades tell neighbouring tasks apart. Crosses "
+        "mark the deadlines of tasks that were missed, among them those that no allocator could have "
+        f"completed. Slots {window[0]} to {window[1]} are shown, tasks are counted over all of the episode. "
         f"n = 1 episode, {tasks['task'].nunique()} tasks; an illustration, not evidence."
     )
 

@@ -38,7 +38,7 @@ ORDER = (
 def draw(stress: pd.DataFrame) -> Drawn:
     """Rows are settings, columns methods; number = completion, colour = difference to LARA."""
     rows = need(pooled(stress), "any setting")
-    rows = rows.assign(setting=rows["stress"].astype(str) + ": " + rows["level"].astype(str))
+    rows = rows.assign(setting=[_setting(w, v) for w, v in zip(rows["workload"], rows["load"], strict=True)])
     settings = list(dict.fromkeys(rows["setting"]))
     present = set(rows["method"])
     methods = [m for m in ORDER if m in present]
@@ -70,7 +70,7 @@ def draw(stress: pd.DataFrame) -> Drawn:
     axis.set_xticks(
         np.arange(len(methods)) + 0.5, labels=[display_name(m) for m in methods], rotation=40, ha="right"
     )
-    axis.set_yticks(np.arange(len(settings)) + 0.5, labels=[s.replace("_", " ") for s in settings])
+    axis.set_yticks(np.arange(len(settings)) + 0.5, labels=settings)
     axis.tick_params(length=0)
     axis.grid(visible=False)
     axis.invert_yaxis()
@@ -81,6 +81,10 @@ def draw(stress: pd.DataFrame) -> Drawn:
     bar.outline.set_visible(False)
     percent_axis(bar.ax, sign=True)
     return Drawn(figure, _title(rows), _caption(rows), _alt(rows))
+
+
+def _setting(workload: str, load: float) -> str:
+    return display_name(workload) + ("" if load == 1.0 else f", {load:g}×")
 
 
 def _title(rows: pd.DataFrame) -> str:

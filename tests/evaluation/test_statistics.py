@@ -76,6 +76,14 @@ def test_pairing_narrows_the_interval_of_correlated_methods():
     assert paired.high - paired.low < 0.5 * (alone.high - alone.low)
 
 
+def test_seeds_of_methods_with_other_numbers_of_seeds_vary_independently():
+    """The variance of the difference is then the sum of both; sorted seeds would hide a shared draw."""
+    trials = np.ones((50, 1))
+    first, second = (Sums(np.linspace(0.0, 1.0, n)[None, :] * trials, np.ones((50, n))) for n in (4, 6))
+    samples = draw([first, second], resamples=8000).samples
+    assert (samples[:, 0] - samples[:, 1]).var() == pytest.approx(samples.var(axis=0).sum(), rel=0.08)
+
+
 def test_widening_keeps_the_mean_and_restores_the_unbiased_variance():
     values = np.random.default_rng(7).normal(size=(5, 3))
     wide = widen_seeds(values)
