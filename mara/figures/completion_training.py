@@ -68,7 +68,7 @@ def _caption(rows: pd.DataFrame) -> str:
         "Share of the arrived tasks that reach their target by their deadline, at the rate at which LARA "
         "completes 54.92 % of the tasks on calibration episodes. Dotted: the published values; solid line: "
         f"the clairvoyant optimum (n = {span(rows['n_episodes'].nsmallest(1))} episodes where it is "
-        "computed). Dark lines are 95 % intervals over curve groups and training seeds; n = "
+        "computed). Lines on the bars are 95 % intervals over curve groups and training seeds; n = "
         f"{span(rows['n_episodes'].nlargest(1))} episodes, {span(rows['n_groups'].nlargest(1))} groups, up "
         f"to {span(rows['n_seeds'].nlargest(1))} training seeds."
     )

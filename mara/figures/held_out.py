@@ -51,7 +51,7 @@ def _title(mara: pd.DataFrame) -> str:
 def _caption(rows: pd.DataFrame) -> str:
     return (
         "Completion on task families that neither the predictor nor the allocator has seen in training. "
-        "The line marks the clairvoyant optimum. Dark lines are 95 % intervals over curve groups and "
+        "The line marks the clairvoyant optimum. Lines on the bars are 95 % intervals over curve groups and "
         f"training seeds; n = {span(rows['n_episodes'])} episodes a family, {span(rows['n_groups'])} groups."
     )
 
