@@ -114,10 +114,8 @@ def mat_settings(method):
     """The transformer's settings for a method: those of the run, changed where the method is an ablation."""
     _, changes = MAT_VARIANTS.get(method, ("", {}))
     mat = SETTINGS.mat.model_dump(mode="json") | changes
-    return json.dumps(
-        {"mat": mat, "cluster": SETTINGS.cluster.model_dump(mode="json")},
-        sort_keys=True,
-    )
+    clusters = [scenario_cluster(scenario).model_dump(mode="json") for scenario, _ in COURSES]
+    return json.dumps({"mat": mat, "clusters": clusters}, sort_keys=True)
 
 
 # Predictors with a network, with and without the deadline as an input.
