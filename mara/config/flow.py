@@ -93,3 +93,20 @@ class DirectSettings(Section):
     """Width of the network."""
     depth: int = Field(3, ge=1)
     """Residual blocks."""
+
+
+class DistilledSettings(Section):
+    """The one-pass head that imitates the flow."""
+
+    prefixes: int = Field(40_000, ge=1)
+    """Prefixes at which the flow is sampled."""
+    targets: int = Field(8, ge=1)
+    """Targets a prefix."""
+    training: TrainingSettings = TrainingSettings(steps=6000, learning_rate=1e-3, input_noise=0.0)
+    """Training of the head."""
+    hidden: int = Field(256, ge=1)
+    """Width of the network."""
+    depth: int = Field(3, ge=1)
+    """Residual blocks."""
+    compared: int = Field(3000, ge=1)
+    """Questions from the calibration split on which the head is compared with the flow."""

@@ -1,7 +1,7 @@
-"""The direct head: one pass from prefix and target to the distribution of the crossing time, without any flow.
+"""The direct head: one pass from prefix and target to the distribution of the crossing time, no flow.
 
-It reads what the flow reads and, besides, where the target lies in the flow's prior at every knot. Its categories
-are the intervals between knots and "beyond". It is the control that the flow has to beat.
+It reads what the flow reads and, besides, where the target lies in the flow's prior at every knot. Its
+categories are the intervals between knots and "beyond". It is the control that the flow has to beat.
 
 Shapes: B prefixes, R questions, K knots, F inputs, H horizon.
 """
@@ -86,7 +86,7 @@ def interval_cdf(share: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class DirectPredictor(BasePredictor):
-    """One-pass categorical forecast of the crossing time, with the window as an input where ``deadline`` is set."""
+    """One-pass categorical forecast of the crossing time; ``deadline`` makes the window an input."""
 
     def __init__(self, settings: DirectSettings | None = None, deadline: bool = False) -> None:
         self.name = "direct_deadline" if deadline else "direct"
@@ -132,7 +132,9 @@ class DirectPredictor(BasePredictor):
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Distributions on 0..horizon; nothing is forecast beyond the last knot."""
         assert self.recalibration is not None
-        return Forecast.from_cdf(cut(self.recalibration(self._cdf(query), query.window), horizon)).settled(query)
+        return Forecast.from_cdf(cut(self.recalibration(self._cdf(query), query.window), horizon)).settled(
+            query
+        )
 
     def _inputs(self, description: Description, query: Query) -> NDArray[np.float32]:
         """Unstandardised inputs (B, F)."""

@@ -19,7 +19,12 @@ from mara.predictors.forecast import Predictor, Query
 EXAMPLES = ExampleSettings(examples=6000, synthetic_curves=300, altered_copies=1, trials=400)
 TRAINING = TrainingSettings(steps=40, batch=256, warm_up=5, checkpoint_every=20)
 SETTINGS = FlowSettings(
-    examples=EXAMPLES, training=TRAINING, hidden=48, width=48, depth=1, window=WindowSettings(tasks=300, steps=60)
+    examples=EXAMPLES,
+    training=TRAINING,
+    hidden=48,
+    width=48,
+    depth=1,
+    window=WindowSettings(tasks=300, steps=60),
 )
 
 
@@ -111,7 +116,9 @@ def test_no_solver_steps_are_the_prior(flow, corpus):
 
 
 def test_an_untrained_flow_is_the_prior(corpus):
-    settings = SETTINGS.model_copy(update={"training": TRAINING.model_copy(update={"steps": 1, "learning_rate": 1e-9})})
+    settings = SETTINGS.model_copy(
+        update={"training": TRAINING.model_copy(update={"steps": 1, "learning_rate": 1e-9})}
+    )
     flow = FlowPredictor(settings).fit(corpus, np.random.default_rng(0))
     description = describe_query(queries(corpus))
     start = np.broadcast_to(flow.start, (len(description), *flow.start.shape))
@@ -169,7 +176,9 @@ def test_a_prefix_of_a_hundred_thousand_points(flow):
 
 
 def test_an_interrupted_run_ends_with_the_same_bytes(corpus, tmp_path: Path, monkeypatch):
-    whole = FlowPredictor(SETTINGS).fit(corpus, np.random.default_rng(7), Run(tmp_path / "a.pt", tmp_path / "a.csv"))
+    whole = FlowPredictor(SETTINGS).fit(
+        corpus, np.random.default_rng(7), Run(tmp_path / "a.pt", tmp_path / "a.csv")
+    )
     whole.save(tmp_path / "whole")
 
     class Stop(Exception):

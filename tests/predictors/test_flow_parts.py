@@ -141,7 +141,9 @@ def test_first_passage_of_the_true_future_is_the_demand(prefixes):
     path = np.nan_to_num(future, nan=DIVERGED)[:, None, :]
     best = Query.of(loss, length, np.ones(len(loss))).best_smoothed()
     target = 0.8 * best
-    cdf = passage_cdf(lowest_so_far(description, path), np.arange(len(loss)), np.log(target) - description.level)
+    cdf = passage_cdf(
+        lowest_so_far(description, path), np.arange(len(loss)), np.log(target) - description.level
+    )
     found = np.where(cdf[:, -1] > 0, (cdf >= 1).argmax(axis=1), 10_000)
     true = demand(smooth(loss.astype(np.float64)), target) - (length - 1)
     unit = whole & (true <= 12)
@@ -154,7 +156,9 @@ def test_first_passage_of_the_true_future_is_the_demand(prefixes):
 
 
 def test_passage_counts_paths_and_never_is_never():
-    lowest = np.minimum.accumulate(np.linspace(0, -1, len(KNOT)))[None, None].repeat(4, axis=1).astype(np.float32)
+    lowest = (
+        np.minimum.accumulate(np.linspace(0, -1, len(KNOT)))[None, None].repeat(4, axis=1).astype(np.float32)
+    )
     lowest[0, :2] = 1.0
     cdf = passage_cdf(lowest, np.zeros(3, dtype=int), np.array([-0.5, -np.inf, np.nan]))
     assert cdf[0, -1] == 0.5

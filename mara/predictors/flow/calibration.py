@@ -1,7 +1,7 @@
-"""Conformal calibration: a monotone map of probabilities that makes forecasts of unseen curves uniform in PIT.
+"""Conformal calibration: a monotone map of probabilities that makes forecasts uniform in PIT.
 
-If u = F(truth) on calibration cases has the distribution function g, then g(F) is calibrated on exchangeable cases
-(Kuleshov et al., arXiv 1807.00263; with the n + 1 of split conformal prediction, Vovk et al., 2005).
+If u = F(truth) on calibration cases has the distribution function g, then g(F) is calibrated on exchangeable
+cases (Kuleshov et al., arXiv 1807.00263; with the n + 1 of split conformal prediction, Vovk et al., 2005).
 
 Shapes: B cases, H horizon, L levels.
 """
@@ -60,7 +60,7 @@ class Recalibration:
 
     @classmethod
     def fit(cls, cdf: NDArray[np.floating], examples: Examples) -> Recalibration:
-        """Fit each map on its kind of examples; a kind that is missing leaves forecasts as they are."""
+        """Fit each map on its kind of examples; without any, forecasts stay as they are."""
         given = np.isfinite(examples.query.window)
         maps = []
         for chosen in (given, ~given):
@@ -75,7 +75,7 @@ class Recalibration:
 
 
 def mean_ncrps(cdf: NDArray[np.floating], examples: Examples) -> float:
-    """Mean over examples of the CRPS of the demand capped at what is left, over what is left; cdf (B, H+1)."""
+    """Mean CRPS of the demand capped at what is left, over what is left, for forecasts cdf (B, H+1)."""
     grid = np.arange(cdf.shape[1])
     inside = grid < examples.left[:, None]
     score = ((cdf - (grid >= examples.remaining[:, None])) ** 2 * inside).sum(axis=1)

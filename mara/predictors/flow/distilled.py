@@ -1,8 +1,8 @@
 """The distilled head: one forward pass that gives the distribution that the sampled flow would give.
 
-The teacher's paths are drawn once for many prefixes and crossed with many targets; the head of :mod:`..direct`
-learns the shares of its intervals. What is lost against the teacher is measured on questions from the calibration
-split and kept with the predictor.
+The teacher's paths are drawn once for many prefixes and crossed with many targets; the head of
+:mod:`..direct` learns the shares of its intervals. What is lost against the teacher is measured on questions
+from the calibration split and kept with the predictor.
 
 Shapes: B questions, K knots, L = K + 1 intervals, F inputs, H horizon.
 """
@@ -23,9 +23,9 @@ from mara.predictors.direct import CrossingHead, interval_cdf, target_inputs
 from mara.predictors.examples import draw_examples
 from mara.predictors.flow.examples import training_corpus
 from mara.predictors.flow.features import Description, describe_query
-from mara.predictors.flow.inputs import Standardizer, raw_inputs
+from mara.predictors.flow.inputs import FARTHEST, Standardizer, raw_inputs
 from mara.predictors.flow.network import initialise
-from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
+from mara.predictors.flow.passage import lowest_so_far, passage_cdf
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.window import interval_shares
@@ -65,17 +65,19 @@ class DistilledPredictor(BasePredictor):
         first = np.concatenate([target[:: settings.targets], prefix], axis=1)
         self.standardizer = Standardizer.fit(first)
         data = torch.from_numpy(prefix), torch.from_numpy(target)
-        scale = self.standardizer.tensors()
+        mean, spread = torch.from_numpy(self.standardizer.mean), torch.from_numpy(self.standardizer.spread)
         head = CrossingHead(first.shape[1], settings.hidden, settings.depth)
         initialise(head, generator)
 
         def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
             raw = torch.cat([data[1][index], data[0][index // settings.targets]], dim=1)
-            logits = network(scale(raw)).float()
-            return functional.cross_entropy(logits, share[index])
+            inputs = ((raw - mean) / spread).clip(-FARTHEST, FARTHEST)
+            return functional.cross_entropy(network(inputs).float(), share[index])
 
         self.head = train(head, objective, len(owner), settings.training, generator, Run())
-        self.lost = self._compare(draw_examples(corpus.of(split="calibration"), settings.compared, False, rng).query)
+        self.lost = self._compare(
+            draw_examples(corpus.of(split="calibration"), settings.compared, False, rng).query
+        )
         return self
 
     def _compare(self, query: Query) -> dict[str, float]:
@@ -93,7 +95,7 @@ class DistilledPredictor(BasePredictor):
         with np.errstate(divide="ignore", invalid="ignore"):
             log_target = np.nan_to_num(np.log(query.target.astype(np.float64)), nan=-np.inf)
         cdf = interval_cdf(self._shares(description, log_target - description.level))
-        return self.teacher.finished(cdf, description.units, query, horizon)
+        return self.teacher.finish(cdf, query, horizon)
 
     def _shares(self, description: Description, log_target: NDArray[np.float64]) -> NDArray[np.float32]:
         prior = self.teacher.prior

@@ -1,7 +1,7 @@
-"""Training examples: prefixes of recorded curves, of altered copies of them, and of curves from the synthetic prior.
+"""Training examples: prefixes of recorded curves, of altered copies of them, and of synthetic curves.
 
-Alterations keep what a curve is but move it to other shapes that are as likely: another floor under the loss, another
-power of the loss. They cost nothing and make few recorded groups go farther.
+Alterations keep what a curve is but move it to other shapes that are as likely: another floor under the loss,
+another power of the loss. They cost nothing and make few recorded groups go farther.
 
 Shapes: C curves, N points a curve, B examples, K knots.
 """
@@ -63,8 +63,10 @@ def alter(corpus: Corpus, settings: ExampleSettings, rng: np.random.Generator) -
     )
 
 
-def training_corpus(corpus: Corpus, settings: ExampleSettings, rng: np.random.Generator) -> tuple[Corpus, int]:
-    """The predictor part of the training split, altered copies of it, and synthetic curves; and how many come first."""
+def training_corpus(
+    corpus: Corpus, settings: ExampleSettings, rng: np.random.Generator
+) -> tuple[Corpus, int]:
+    """The curves to fit on: recorded, altered, synthetic; and how many of them are not synthetic."""
     recorded = corpus.of(split="train", part="predictor")
     copies = [alter(recorded, settings, rng) for _ in range(settings.altered_copies)]
     synthetic = draw_curves(settings.synthetic_curves, rng)
@@ -76,15 +78,21 @@ def draw_prefixes(
 ) -> Prefixes:
     """``count`` prefixes of ``curves``, the first ``recorded`` of which are no synthetic ones."""
     drawn = round(count * settings.synthetic_share)
-    curve = np.concatenate([
-        rng.integers(recorded, size=count - drawn),
-        rng.integers(recorded, len(curves), size=drawn),
-    ])
+    curve = np.concatenate(
+        [
+            rng.integers(recorded, size=count - drawn),
+            rng.integers(recorded, len(curves), size=drawn),
+        ]
+    )
     length = np.minimum(draw_lengths(count, settings.longest_prefix, rng), curves.diverged_at[curve])
     known = rng.random(count) >= settings.schedule_dropped
     parts = []
     for rows in np.array_split(np.arange(count), 1 + count // 16384):
         at = curve[rows]
         schedule = np.where(known[rows, None], curves.schedule[at], np.nan)
-        parts.append((describe(curves.loss[at], length[rows], schedule), future_knots(curves.loss[at], length[rows])))
-    return Prefixes(Description.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+        parts.append(
+            (describe(curves.loss[at], length[rows], schedule), future_knots(curves.loss[at], length[rows]))
+        )
+    return Prefixes(
+        Description.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    )

@@ -1,7 +1,7 @@
 """What is read from a prefix, once, before the solver runs: its shape, slopes and noise on log scales.
 
-Nothing here depends on the scale of the losses nor on points after the prefix. The same description serves the flow,
-its prior, and the direct head.
+Nothing here depends on the scale of the losses nor on points after the prefix. The same description serves
+the flow, its prior, and the direct head.
 
 Shapes: B prefixes, N points a curve, F features, S schedule features.
 """
@@ -73,7 +73,7 @@ class Description:
 
 @numba.njit(cache=True)
 def _slope(y: NDArray, size: int, memory: float, in_log: bool, ridge: float) -> float:
-    """Least-squares slope of y over log units or units, with weights that fall by e every ``memory`` units."""
+    """Least-squares slope of y over (log) units, with weights that fall by e every ``memory`` units."""
     weight, w, wx, wy, wxx, wxy = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
     keep = np.exp(-1.0 / memory)
     end = np.log(size) if in_log else size - 1.0
@@ -94,7 +94,7 @@ def _slope(y: NDArray, size: int, memory: float, in_log: bool, ridge: float) -> 
 
 @numba.njit(cache=True)
 def _roughness(y: NDArray, first: int, size: int, order: int) -> float:
-    """Root mean square of first or second differences from point ``first`` on, scaled to that of white noise."""
+    """Root mean square of first or second differences from ``first`` on, scaled to that of white noise."""
     total, count = 0.0, 0
     for n in range(max(first, order), size):
         d = y[n] - y[n - 1] if order == 1 else y[n] - 2.0 * y[n - 1] + y[n - 2]
@@ -172,7 +172,7 @@ def _describe(
 
 
 def _schedule_features(schedule: NDArray, units: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Log ratios of the learning rates ahead, at the start and at the peak to the newest one; and whether known."""
+    """Log ratios to the newest learning rate of those ahead, the first and the peak; and whether known."""
     points = schedule.shape[1]
     row = np.arange(len(schedule))
     last = np.minimum(units, points - 1)
@@ -182,11 +182,13 @@ def _schedule_features(schedule: NDArray, units: NDArray[np.int64]) -> NDArray[n
     floor = 1e-3 * np.maximum(np.where(np.isfinite(peak), peak, 0.0), 1e-30)
     ahead = np.minimum(last[:, None] + AHEAD, points - 1)
     now = np.log(np.maximum(rate[row, last], floor))
-    ratios = np.column_stack([
-        np.log(np.maximum(rate[row[:, None], ahead], floor[:, None])) - now[:, None],
-        np.log(np.maximum(rate[:, 0], floor)) - now,
-        np.log(np.maximum(peak, floor)) - now,
-    ])
+    ratios = np.column_stack(
+        [
+            np.log(np.maximum(rate[row[:, None], ahead], floor[:, None])) - now[:, None],
+            np.log(np.maximum(rate[:, 0], floor)) - now,
+            np.log(np.maximum(peak, floor)) - now,
+        ]
+    )
     known = np.isfinite(ratios).all(axis=1) & (peak > 0)
     ratios = np.where(known[:, None], np.clip(np.nan_to_num(ratios), -7.0, 7.0), 0.0)
     return np.column_stack([ratios, known]).astype(np.float32)
@@ -202,7 +204,7 @@ def describe_query(query: Query) -> Description:
 
 
 def describe(loss: NDArray, length: NDArray, schedule: NDArray) -> Description:
-    """Describe the first ``length`` (B,) points of ``loss`` (B, N), with ``schedule`` (B, N), NaN where unknown."""
+    """Describe the first ``length`` (B,) points of ``loss`` (B, N); ``schedule`` (B, N) is NaN where unknown."""
     rows = len(loss)
     level, slope = np.empty(rows), np.empty(rows)
     observed = np.zeros((rows, SMOOTHED))

@@ -1,7 +1,7 @@
 """The description of prefixes as the numbers that a network reads.
 
-Differences of log-losses come twice: on an absolute log scale and in units of the prior's scale, both squeezed, so
-that flat and steep curves are told apart as finely as each needs.
+Differences of log-losses come twice: on an absolute log scale and in units of the prior's scale, both
+squeezed, so that flat and steep curves are told apart as finely as each needs.
 
 Shapes: B prefixes, F inputs.
 """
@@ -20,21 +20,24 @@ FINE = 0.02
 """Log-losses that differ by less than about this are shown on a linear scale."""
 _PROBED = np.array([0, 4, 11, 17, 24, 34])
 _MIDDLE = 14
-_FARTHEST = 6.0
+FARTHEST = 6.0
+"""Standardised inputs are clipped here."""
 
 
 def raw_inputs(description: Description, prior: PathPrior) -> NDArray[np.float32]:
     """Unstandardised inputs (B, F); the schedule comes last."""
     scale = prior.scale(description)
     mean = slope_mean(description)
-    return np.column_stack([
-        np.arcsinh(description.shape / FINE),
-        np.arcsinh(description.shape / scale[:, [_MIDDLE]]),
-        description.plain,
-        np.arcsinh(mean[:, _PROBED] / FINE),
-        np.log(scale[:, _PROBED]),
-        description.schedule,
-    ]).astype(np.float32)
+    return np.column_stack(
+        [
+            np.arcsinh(description.shape / FINE),
+            np.arcsinh(description.shape / scale[:, [_MIDDLE]]),
+            description.plain,
+            np.arcsinh(mean[:, _PROBED] / FINE),
+            np.log(scale[:, _PROBED]),
+            description.schedule,
+        ]
+    ).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -56,4 +59,4 @@ class Standardizer:
 
     def __call__(self, raw: NDArray[np.float32]) -> NDArray[np.float32]:
         """Standardised inputs (B, F), clipped to six spreads."""
-        return np.clip((raw - self.mean) / self.spread, -_FARTHEST, _FARTHEST)
+        return np.clip((raw - self.mean) / self.spread, -FARTHEST, FARTHEST)

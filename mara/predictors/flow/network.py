@@ -17,7 +17,7 @@ TIME_FEATURES = 16
 
 
 class Encoder(nn.Module):
-    """Turns the description of a prefix into the shifts that steer each residual block: (B, F) -> (B, D, W)."""
+    """Turns the description of a prefix into shifts that steer the residual blocks: (B, F) -> (B, D + 1, W)."""
 
     def __init__(self, features: int, hidden: int, width: int, depth: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Encoder(nn.Module):
 
 
 class Velocity(nn.Module):
-    """Velocity of a path at a time, given the encoded prefix: (B, P, K), (B or 1, 1), (B, D + 1, W) -> (B, P, K)."""
+    """Velocity of paths (B, P, K) at times (B or 1, 1), given the encoded prefix (B, D + 1, W)."""
 
     def __init__(self, knots: int, width: int, depth: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Velocity(nn.Module):
 
 
 class PlainModule(nn.Module):
-    """A module that is pickled as its constructor's arguments and plain arrays: equal weights, equal bytes."""
+    """A module pickled as its constructor's arguments and plain arrays: equal weights, equal bytes."""
 
     def __init__(self, *sizes: int) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from mara.predictors.flow.trajectory import KNOT, SMOOTHED
 
 
 def lowest_so_far(description: Description, path: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Running minimum (B, P, K) of the smoothed log-loss along paths of knots (B, P, K), relative to the level.
+    """Running minimum (B, P, K) of the smoothed log-loss along paths (B, P, K), relative to the level.
 
     The first four knots hold means of new points only; here the points observed last join the window of five.
     """

@@ -1,7 +1,7 @@
-"""The flow predictor: paths of the future sampled by conditional flow matching, and the first passage on them.
+"""The flow predictor: futures sampled by conditional flow matching, and the first passage on them.
 
-One set of starting points serves all prefixes, in antithetic pairs. So a forecast depends on nothing but its own
-prefix and target, neighbouring units see the same noise, and the order of a batch does not matter.
+One set of starting points serves all prefixes, in antithetic pairs. So a forecast depends on nothing but its
+own prefix and target, neighbouring units see the same noise, and the order of a batch does not matter.
 
 Shapes: B prefixes, R questions, P paths, K knots, F inputs, H horizon.
 """
@@ -58,7 +58,7 @@ class FlowPredictor(BasePredictor):
         self.recalibration: Recalibration | None = None
 
     def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
-        """Fit on the predictor part of the training split and the synthetic prior; calibrate on the calibration split.
+        """Fit on the predictor part of the training split and synthetic curves, calibrate on the calibration split.
 
         ``run`` says where to keep the checkpoint and the training log.
         """
@@ -94,10 +94,10 @@ class FlowPredictor(BasePredictor):
 
         averaged = train(network, objective, len(examples), settings.training, generator, run or Run(), watch)
         self._adopt(averaged)
-        return self.finish(corpus, rng)
+        return self.calibrate(corpus, rng)
 
-    def finish(self, corpus: Corpus, rng: np.random.Generator) -> Self:
-        """Fit what stands on the trained network: the window's ratio if asked for, and the conformal calibration."""
+    def calibrate(self, corpus: Corpus, rng: np.random.Generator) -> Self:
+        """Fit what stands on the trained network: the window's ratio if asked for, and the calibration."""
         settings, self.ratio, self.recalibration = self.settings, None, None
         if self.deadline:
             tasks = draw_tasks(corpus.of(split="train", part="predictor"), settings.window.tasks, rng)
@@ -144,7 +144,7 @@ class FlowPredictor(BasePredictor):
         return self.prior.to_future(description, white)
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
-        """Distributions on 0..horizon; beyond 180 units, where the last knot lies, nothing more is reached."""
+        """Distributions on 0..horizon; beyond the last knot, 180 units, nothing more is reached."""
         return self.forecast_many_targets(query, np.arange(len(query)), query.target, query.window, horizon)
 
     def forecast_many_targets(
@@ -155,27 +155,31 @@ class FlowPredictor(BasePredictor):
         window: NDArray[np.floating],
         horizon: int = HORIZON,
     ) -> Forecast:
-        """R forecasts that share the paths of P prefixes; see :class:`mara.predictors.forecast.ManyTargets`."""
-        cdf = self._cdf(prefixes, owner, target, window)
+        """R forecasts that share the paths of P prefixes; see :class:`..forecast.ManyTargets`."""
+        questions = prefixes.rows(owner, target, window)
+        return self.finish(self._crossed(prefixes, owner, target), questions, horizon)
+
+    def finish(self, cdf: NDArray[np.float32], questions: Query, horizon: int) -> Forecast:
+        """Put window, calibration and what the prefix decides to shares of paths (R, 181) that have crossed."""
+        cdf = self._reweighted(cdf, questions)
         if self.recalibration is not None:
-            cdf = self.recalibration(cdf, window)
-        return Forecast.from_cdf(cut(cdf, horizon)).settled(prefixes.rows(owner, target, window))
+            cdf = self.recalibration(cdf, questions.window)
+        return Forecast.from_cdf(cut(cdf, horizon)).settled(questions)
+
+    def _reweighted(self, cdf: NDArray[np.float32], questions: Query) -> NDArray[np.float32]:
+        return cdf if self.ratio is None else self.ratio(cdf, questions.length - 1, questions.window)
 
     def _trial_cdf(self, trials: Examples) -> NDArray[np.float32]:
+        """Uncalibrated distributions (B, 181) of examples."""
         query = trials.query
-        return self._cdf(query, np.arange(len(query)), query.target, query.window)
+        return self._reweighted(self._crossed(query, np.arange(len(query)), query.target), query)
 
-    def _cdf(
-        self,
-        prefixes: Query,
-        owner: NDArray[np.integer],
-        target: NDArray[np.floating],
-        window: NDArray[np.floating],
+    def _crossed(
+        self, prefixes: Query, owner: NDArray[np.integer], target: NDArray[np.floating]
     ) -> NDArray[np.float32]:
-        """Uncalibrated distributions (R, 181)."""
+        """Shares of paths (R, 181) that have crossed by each unit."""
         description = describe_query(prefixes)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_target = np.log(np.asarray(target, dtype=np.float64))
         lowest = lowest_so_far(description, self.paths(description))
-        cdf = passage_cdf(lowest, owner, log_target - description.level[owner])
-        return cdf if self.ratio is None else self.ratio(cdf, description.units[owner], window)
+        return passage_cdf(lowest, owner, log_target - description.level[owner])

@@ -1,7 +1,7 @@
-"""The training loop that all learned predictors share: AdamW, warm-up and cosine, averaged weights, resumable.
+"""The training loop of all learned predictors: AdamW, warm-up and cosine, averaged weights, resumable.
 
-All randomness of a run comes from one torch.Generator whose state is part of the checkpoint, so a run that was
-stopped and resumed ends with the same bytes as one that was not.
+All randomness of a run comes from one torch.Generator whose state is part of the checkpoint, so a run that
+was stopped and resumed ends with the same bytes as one that was not.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The future of a curve as the flow sees it: log-losses on a grid of knots that is fine near and coarse far.
 
-Up to unit 12 a knot is one unit and holds the mean of the newest points *after* the prefix (five at most). From
-these the raw future can be told back, and with the last observed points the smoothed loss is exact. A later knot
-covers an interval of units and holds the lowest smoothed loss in it, because that is what a first passage asks for.
-All values are natural logarithms relative to the *level*, the smoothed loss at the end of the prefix: multiplying
-all losses by a constant changes nothing.
+Up to unit 12 a knot is one unit and holds the mean of the newest points *after* the prefix (five at most).
+From these the raw future can be told back, and with the last observed points the smoothed loss is exact. A
+later knot covers an interval of units and holds the lowest smoothed loss in it, because that is what a first
+passage asks for. All values are natural logarithms relative to the *level*, the smoothed loss at the end of
+the prefix: multiplying all losses by a constant changes nothing.
 
 Shapes: B prefixes, N points a curve, K knots.
 """
@@ -16,7 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 KNOT = np.array(
-    [*range(1, 13), *range(14, 25, 2), 27, 30, 33, 36, 40, 44, 48, 54, 60, 66, 72, *range(80, 121, 8), *range(132, 181, 12)],
+    [
+        *range(1, 13),
+        *range(14, 25, 2),
+        27,
+        30,
+        33,
+        36,
+        40,
+        44,
+        48,
+        54,
+        60,
+        66,
+        72,
+        *range(80, 121, 8),
+        *range(132, 181, 12),
+    ],
     dtype=np.int64,
 )
 """(K,) last unit of each knot's interval, counted from the end of the prefix."""
@@ -28,7 +44,7 @@ DIVERGED = 5.0
 
 @numba.njit(cache=True)
 def tidy_log(loss: NDArray, length: int, out: NDArray) -> None:
-    """Write the log of ``loss[:length]``; a bad point repeats the last good one, bad ones at the start the first."""
+    """Write the log of ``loss[:length]``; a bad point repeats the last good one, or at the start the first."""
     last = np.nan
     for n in range(length):
         value = loss[n]
@@ -81,7 +97,7 @@ def _futures(loss: NDArray, length: NDArray, knot: NDArray, out: NDArray) -> Non
 
 
 def future_knots(loss: NDArray, length: NDArray) -> NDArray[np.float32]:
-    """Values (B, K) of the knots after the first ``length`` (B,) points of ``loss`` (B, N); NaN beyond the curve."""
+    """Knots (B, K) after the first ``length`` (B,) points of ``loss`` (B, N); NaN beyond the curve."""
     out = np.empty((len(loss), KNOTS), dtype=np.float32)
     _futures(np.asarray(loss, dtype=np.float64), np.asarray(length, dtype=np.int64), KNOT, out)
     return out
