@@ -60,36 +60,36 @@ class CalibrationSettings(Section):
 class KalmanSettings(Section):
     """Averaged local linear trends; chosen on the validation split."""
 
-    turning_loglog: tuple[float, ...] = (0.01, 0.3, 10.0)
+    turning_loglog: tuple[float, ...] = (0.2, 2.0, 500.0)
     """Variance of the slope's random walk per log unit, in units of the noise; one model each."""
-    turning_semilog: tuple[float, ...] = (1e-6, 1e-4, 1e-2)
+    turning_semilog: tuple[float, ...] = (5e-6,)
     """The same per unit."""
     memory: int = Field(200, ge=2)
     """Newest points that are filtered."""
     prior_noise: float = Field(0.03, gt=0)
     """Noise of the log loss before any point is seen."""
-    prior_slope: float = Field(0.5, gt=0)
+    prior_slope: float = Field(10.0, gt=0)
     """Spread of the slope before any point is seen."""
-    prior_evidence: float = Field(3.0, gt=0)
+    prior_evidence: float = Field(1.0, gt=0)
     """Points' worth of the prior noise."""
-    noise_memory: float = Field(0.97, gt=0, le=1)
+    noise_memory: float = Field(0.8, gt=0, le=1)
     """Weight of an innovation relative to the next one in the noise."""
-    model_memory: float = Field(0.95, gt=0, le=1)
+    model_memory: float = Field(0.83, gt=0, le=1)
     """The same in the models' weights."""
-    widening: float = Field(1.0, gt=0)
+    widening: float = Field(1.6, gt=0)
     """Factor on the forecast's deviation."""
 
 
 class NeighbourSettings(Section):
     """Nearest training curves; chosen on the validation split."""
 
-    neighbours: int = Field(15, ge=1)
+    neighbours: int = Field(20, ge=1)
     """Curves whose continuations are followed."""
-    recency: float = Field(0.3, ge=0)
+    recency: float = Field(1.8, ge=0)
     """A point counts (1 + age)^-recency in the distance."""
     softness: float = Field(0.5, ge=0)
     """Added to each squared distance, in units of their mean, before weights are taken as its inverse."""
-    synthetic_curves: int = Field(1500, ge=0)
+    synthetic_curves: int = Field(3000, ge=0)
     """Curves from the synthetic prior in the library."""
 
 

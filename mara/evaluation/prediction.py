@@ -9,7 +9,6 @@ Shape legend: B cases, N points, G groups, K predictors.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +127,7 @@ def probability_integral(forecast: Forecast, truth: Floats, left: NDArray[np.int
 def pit_histogram(lower: Floats, upper: Floats, bins: int = 10) -> Floats:
     """(bins,) non-randomised PIT histogram (Czado, Gneiting & Held, 2009); all 1 if calibrated."""
     edges = np.linspace(0, 1, bins + 1)
-    return np.diff([_share_below(edge, lower, upper).mean() for edge in edges]) * bins
+    return np.diff([share_below(edge, lower, upper).mean() for edge in edges]) * bins
 
 
 def interval_coverage(lower: Floats, upper: Floats, level: float = 0.8) -> Floats:
@@ -138,10 +137,11 @@ def interval_coverage(lower: Floats, upper: Floats, level: float = 0.8) -> Float
     has mean ``level`` then, for any distribution.
     """
     tail = (1 - level) / 2
-    return _share_below(1 - tail, lower, upper) - _share_below(tail, lower, upper)
+    return share_below(1 - tail, lower, upper) - share_below(tail, lower, upper)
 
 
-def _share_below(edge: float, lower: Floats, upper: Floats) -> Floats:
+def share_below(edge: float, lower: Floats, upper: Floats) -> Floats:
+    """(B,) share of each case's interval of PIT values, ``lower`` to ``upper``, that lies below ``edge``."""
     width = np.maximum(upper - lower, 1e-12)
     return np.clip((edge - lower) / width, 0, 1)
 
@@ -223,41 +223,3 @@ def paired_difference(
     """Mean of ``score`` of the first less that of the second predictor, with its interval over groups."""
     resampled = resampled_scores({"first": first, "second": second}, score, group, resamples, rng)
     return resampled.interval([1.0, -1.0])
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What one predictor scored on some cases: its scores (B,) by name and the time it took."""
-
-    by_case: dict[str, Floats]
-    ms_per_curve: float
-
-
-def score_predictor(predictor: Predictor, cases: Cases, batch: int = 4096) -> Scored:
-    """Ask about all cases and score the answers; the time is per forecast, amortised over the batches."""
-    start = time.perf_counter()
-    forecast = ask(predictor, cases, batch)
-    elapsed = time.perf_counter() - start
-    return Scored(scores(forecast, cases), 1e3 * elapsed / max(len(cases), 1))
-
-
-def prediction_row(
-    name: str, scored: Scored, cases: Cases, split: str, resamples: int, rng: np.random.Generator
-) -> dict[str, Any]:
-    """One row of ``prediction.csv``; the cases must be of one family."""
-    row: dict[str, Any] = {
-        "predictor": name,
-        "family": str(cases.family[0]),
-        "split": split,
-        "n_cases": len(cases),
-        "n_groups": len(np.unique(cases.group)),
-    }
-    for score in SCORES:
-        values = scored.by_case[score]
-        if score in WITH_INTERVAL:
-            resampled = resampled_scores({name: scored.by_case}, score, cases.group, resamples, rng)
-            interval = resampled.interval([1.0])
-            row |= {score: interval.estimate, f"{score}_low": interval.low, f"{score}_high": interval.high}
-        else:
-            row[score] = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
-    return row | {"ms_per_curve": scored.ms_per_curve}

@@ -89,7 +89,8 @@ class Neighbours(BasePredictor):
 
 def _shape(log_loss: Floats, level: Floats, unit: int) -> Floats:
     """(B, F) log losses at the ``AGES`` before ``unit``, relative to ``level`` (B,)."""
-    return log_loss[:, np.maximum(unit - AGES, 0)] - level[:, None]
+    with np.errstate(invalid="ignore"):  # a diverged curve is infinitely far above itself
+        return log_loss[:, np.maximum(unit - AGES, 0)] - level[:, None]
 
 
 def _squared_distances(first: Floats, second: Floats) -> Floats:

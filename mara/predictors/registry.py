@@ -5,79 +5,108 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from mara.config.flow import FlowSettings
+from mara.config.flow import DirectSettings, FlowSettings
 from mara.config.predictors import PredictorSettings
 from mara.errors import InputError
 from mara.predictors.forecast import Predictor
 
-Build = Callable[[PredictorSettings, FlowSettings, bool], Predictor]
+
+class Sections(NamedTuple):
+    """The sections of the settings that predictors read."""
+
+    predictors: PredictorSettings
+    flow: FlowSettings
+    direct: DirectSettings
+
+
+Build = Callable[[Sections, bool], Predictor]
 """Makes an unfitted predictor from the settings; the last argument says whether the deadline is an input."""
 
 
-def _wls(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _wls(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.wls import Wls
 
-    return Wls(settings.wls)
+    return Wls(settings.predictors.wls)
 
 
-def _wls_calibrated(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _wls_calibrated(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.calibration import Calibrated
     from mara.predictors.wls import Wls
 
-    return Calibrated(Wls(settings.wls), "wls_calibrated", deadline, settings.calibration)
+    return Calibrated(
+        Wls(settings.predictors.wls), "wls_calibrated", deadline, settings.predictors.calibration
+    )
 
 
-def _slope_loglog(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _slope_loglog(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.slopes import Slope
 
-    return Slope("loglog", settings.slopes)
+    return Slope("loglog", settings.predictors.slopes)
 
 
-def _slope_semilog(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _slope_semilog(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.slopes import Slope
 
-    return Slope("semilog", settings.slopes)
+    return Slope("semilog", settings.predictors.slopes)
 
 
-def _slope_calibrated(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _slope_calibrated(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.calibration import Calibrated
     from mara.predictors.slopes import Slope
 
-    return Calibrated(Slope("loglog", settings.slopes), "slope_calibrated", deadline, settings.calibration)
+    return Calibrated(
+        Slope("loglog", settings.predictors.slopes),
+        "slope_calibrated",
+        deadline,
+        settings.predictors.calibration,
+    )
 
 
-def _kalman(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _kalman(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.kalman import Kalman
 
-    return Kalman(settings.kalman)
+    return Kalman(settings.predictors.kalman)
 
 
-def _neighbours(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _neighbours(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.neighbours import Neighbours
 
-    return Neighbours(settings.neighbours)
+    return Neighbours(settings.predictors.neighbours)
 
 
-def _boosting(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _boosting(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.boosting import Boosting
 
-    return Boosting(deadline, settings.boosting)
+    return Boosting(deadline, settings.predictors.boosting)
 
 
-def _wls_best(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _wls_best(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.parametric import WlsBest
 
-    return WlsBest(settings.parametric)
+    return WlsBest(settings.predictors.parametric)
 
 
-def _marginal(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _marginal(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.marginal import Marginal
 
-    return Marginal(deadline, settings.marginal)
+    return Marginal(deadline, settings.predictors.marginal)
 
 
-def _oracle(settings: PredictorSettings, flow: FlowSettings, deadline: bool) -> Predictor:
+def _flow(settings: Sections, deadline: bool) -> Predictor:
+    from mara.predictors.flow.predictor import FlowPredictor
+
+    return FlowPredictor(settings.flow, deadline)
+
+
+def _direct(settings: Sections, deadline: bool) -> Predictor:
+    from mara.predictors.direct import DirectPredictor
+
+    return DirectPredictor(settings.direct, deadline)
+
+
+def _oracle(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.oracle import Oracle
 
     return Oracle()
@@ -95,6 +124,8 @@ _BUILD: dict[str, tuple[Build, bool]] = {
     "slope_calibrated": (_slope_calibrated, True),
     "boosting": (_boosting, True),
     "marginal": (_marginal, True),
+    "direct": (_direct, True),
+    "flow": (_flow, True),
 }
 """Name -> how to build it, and whether there is a variant ``<name>_deadline`` that also reads the window."""
 
@@ -116,11 +147,15 @@ def _find(name: str) -> tuple[Build, bool]:
 
 
 def make_predictor(
-    name: str, settings: PredictorSettings | None = None, flow: FlowSettings | None = None
+    name: str,
+    settings: PredictorSettings | None = None,
+    flow: FlowSettings | None = None,
+    direct: DirectSettings | None = None,
 ) -> Predictor:
     """An unfitted predictor; an :class:`InputError` suggests the nearest name for one that does not exist."""
     build, deadline = _find(name)
-    return build(settings or PredictorSettings(), flow or FlowSettings(), deadline)
+    sections = Sections(settings or PredictorSettings(), flow or FlowSettings(), direct or DirectSettings())
+    return build(sections, deadline)
 
 
 def load_predictor(name: str, path: Path) -> Predictor:

@@ -16,19 +16,13 @@ from mara.evaluation.prediction import (
     interval_coverage,
     paired_difference,
     pit_histogram,
-    prediction_row,
     probability_integral,
     protocol_cases,
-    score_predictor,
+    resampled_scores,
     scores,
 )
 from mara.predictors.forecast import Forecast, Query
 from mara.predictors.registry import make_predictor
-
-COLUMNS = (
-    "predictor family split n_cases n_groups nmae nmae_low nmae_high ncrps ncrps_low ncrps_high log_error "
-    "false_never false_reach brier coverage80 coverage80_reached ms_per_curve"
-)
 
 
 def cases_of(truth, left, group=None):
@@ -182,15 +176,6 @@ def test_interval_is_over_groups_not_cases():
     difference = paired_difference(shifted, by_case, "nmae", cases.group, 500, rng)
     assert difference.low == pytest.approx(0.05)  # pairing takes away what the groups share
     assert difference.high == pytest.approx(0.05)
-    row = prediction_row("never", score_predictor(make_predictor("wls"), cases), cases, "held_out", 500, rng)
-    assert row["nmae_high"] - row["nmae_low"] > 0.1
-
-
-def test_row_has_the_columns_of_the_table():
-    cases = protocol_cases(power_law_corpus())
-    scored = score_predictor(make_predictor("wls"), cases)
-    row = prediction_row("wls", scored, cases, "in_distribution", 200, np.random.default_rng(0))
-    assert " ".join(row) == COLUMNS
-    assert row["n_cases"] == 64
-    assert row["n_groups"] == 3
-    assert row["nmae_low"] <= row["nmae"] <= row["nmae_high"]
+    interval = resampled_scores({"never": by_case}, "nmae", cases.group, 500, rng).interval([1.0])
+    assert interval.low < interval.estimate < interval.high
+    assert interval.high - interval.low > 0.1  # 2,400 cases, but twelve groups
