@@ -24,7 +24,7 @@ from mara.simulator.jit import jit
 from mara.simulator.selection import select_top
 from mara.workload.forecast_table import ForecastTable
 
-HORIZON, WAIT, FLOOR, URGENCY, CHANCE, EXPLORE, EXPLORE_UNITS, COMMIT, STICKY = range(9)
+HORIZON, WAIT, FLOOR, URGENCY, CHANCE, EXPLORE, EXPLORE_UNITS, COMMIT, STICKY, SPEED = range(10)
 TINY = 1e-6
 
 
@@ -138,8 +138,8 @@ def allocate_index_matching(
 ) -> None:
     """The tuned index on nodes of different speed, tasks and nodes matched for the highest summed worth.
 
-    The worth of task i on node m is speed times the index at that speed. Only the 3 M tasks of highest index
-    at the reference speed are candidates. One node a task, whatever the cap.
+    The worth of task i on node m is the index at the node's speed times a power of the speed. Only the 3 M
+    tasks of highest index at the reference speed are candidates. One node a task, whatever the cap.
     """
     n, nodes = view.active.shape[0], view.up.shape[0]
     speed = reference_speed(view)
@@ -160,7 +160,7 @@ def allocate_index_matching(
                 continue
             fresh = view.switching_cost > 0.0 and not here
             log_worth = _log_index(view, params, i, view.speed[m], fresh) + params[STICKY] * here
-            worth[m, k] = view.speed[m] * np.exp(log_worth)
+            worth[m, k] = view.speed[m] ** params[SPEED] * np.exp(log_worth)
     partner = match(worth)
     for m in range(nodes):
         if view.up[m] and partner[m] >= 0:

@@ -21,6 +21,7 @@ from mara.config.allocators import (
     LairaWeights,
     LaraDeadlineWeights,
     LaraWeights,
+    MatchingWeights,
     NoWeights,
 )
 from mara.config.base import Section
@@ -60,7 +61,7 @@ ALLOCATORS: dict[str, Allocator] = {
     ),
     "gittins": Allocator(GittinsWeights, index.allocate_gittins, index.run_gittins),
     "index": Allocator(IndexWeights, index.allocate_index, index.run_index),
-    "index_matching": Allocator(IndexWeights, index.allocate_index_matching, index.run_index_matching),
+    "index_matching": Allocator(MatchingWeights, index.allocate_index_matching, index.run_index_matching),
     "lara": Allocator(LaraWeights, *_LARA, memory_width=lara.MEMORY_WIDTH, scratch_width=lara.SCRATCH_WIDTH),
     "lara_deadline": Allocator(
         LaraDeadlineWeights, *_LARA, memory_width=lara.MEMORY_WIDTH, scratch_width=lara.SCRATCH_WIDTH

@@ -58,6 +58,13 @@ class IndexWeights(Section):
     """Bonus of a task that has been trained in the slot before."""
 
 
+class MatchingWeights(IndexWeights):
+    """The tuned index with tasks matched to nodes of different speed."""
+
+    speed: float = Field(default=0.5, ge=0, le=1.5)
+    """Power of the node's speed in the worth of a task on it; the index itself already knows the speed."""
+
+
 class LaraWeights(Section):
     """LARA; the defaults are the faithful form."""
 
@@ -117,6 +124,8 @@ class AllocatorSettings(Section):
     """The Gittins index with urgency."""
     index: IndexWeights = IndexWeights()
     """Where the tuning of the index starts."""
+    matching: MatchingWeights = MatchingWeights()
+    """Where the tuning of the matched index starts."""
     lara: LaraWeights = LaraWeights()
     """Faithful LARA; where the tuning of its variants starts."""
     lara_deadline: LaraDeadlineWeights = LaraDeadlineWeights()
