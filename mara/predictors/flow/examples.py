@@ -26,10 +26,13 @@ class Prefixes:
 
     description: what is known of each prefix.
     future: (B, K) knots after it, NaN beyond the end of the curve.
+    curve: (B,) row of the curve; length: (B,) points of the prefix.
     """
 
     description: Description
     future: NDArray[np.float32]
+    curve: NDArray[np.int64]
+    length: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.future)
@@ -93,6 +96,5 @@ def draw_prefixes(
         parts.append(
             (describe(curves.loss[at], length[rows], schedule), future_knots(curves.loss[at], length[rows]))
         )
-    return Prefixes(
-        Description.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    )
+    description = Description.concatenate([part[0] for part in parts])
+    return Prefixes(description, np.concatenate([part[1] for part in parts]), curve, length)

@@ -84,9 +84,9 @@ class FlowNetwork(PlainModule):
         self.encoder = Encoder(features, hidden, width, depth)
         self.velocity = Velocity(knots, width, depth)
 
-    def forward(self, path: Tensor, time: Tensor, features: Tensor) -> Tensor:
-        """Velocity (B, K) of paths (B, K) at times (B, 1) given features (B, F)."""
-        return self.velocity(path[:, None, :], time, self.encoder(features))[:, 0]
+    def forward(self, path: Tensor, time: Tensor, *condition: Tensor) -> Tensor:
+        """Velocity (B, K) of paths (B, K) at times (B, 1) given what the encoder reads."""
+        return self.velocity(path[:, None, :], time, self.encoder(*condition))[:, 0]
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:

@@ -20,7 +20,7 @@ from mara.config.flow import FlowSettings
 from mara.curves.corpus import Corpus
 from mara.predictors.examples import Examples, draw_examples
 from mara.predictors.flow.calibration import Recalibration, mean_ncrps
-from mara.predictors.flow.examples import draw_prefixes, training_corpus
+from mara.predictors.flow.examples import Prefixes, draw_prefixes, training_corpus
 from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs
 from mara.predictors.flow.network import FlowNetwork, Velocity, initialise
@@ -75,18 +75,20 @@ class FlowPredictor(BasePredictor):
         self.standardizer = Standardizer.fit(inputs)
         half = torch.randn(settings.paths // 2, KNOTS, generator=generator)
         self.start = torch.cat([half, -half]).numpy()
-        network = FlowNetwork(inputs.shape[1], KNOTS, settings.hidden, settings.width, settings.depth)
+        data, features = torch.from_numpy(white.astype(np.float32)), torch.from_numpy(self.standardizer(inputs))
+        more = self._more_conditions(curves, examples, rng)
+        network = self._build(features.shape[1])
         initialise(network, generator)
-        data = torch.from_numpy(white.astype(np.float32)), torch.from_numpy(self.standardizer(inputs))
         noise = settings.training.input_noise
 
         def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
-            target, features = data[0][index], data[1][index]
-            features = features + noise * torch.randn(features.shape, generator=generator)
+            target, seen = data[index], features[index]
+            seen = seen + noise * torch.randn(seen.shape, generator=generator)
             source = independent_source(target, generator)
             time = draw_times(len(index), generator)
             point, velocity = straight_line(source, target, time)
-            return (network(point, time, features).float() - velocity).square().mean()
+            predicted = network(point, time, seen, *(part[index] for part in more))
+            return (predicted.float() - velocity).square().mean()
 
         def watch(averaged: nn.Module) -> dict[str, float]:
             self._adopt(averaged)
@@ -108,6 +110,16 @@ class FlowPredictor(BasePredictor):
         self.recalibration = Recalibration.fit(self._trial_cdf(trials), trials)
         return self
 
+    def _build(self, features: int) -> FlowNetwork:
+        """An untrained network."""
+        return FlowNetwork(features, KNOTS, self.settings.hidden, self.settings.width, self.settings.depth)
+
+    def _more_conditions(
+        self, curves: Corpus, examples: Prefixes, rng: np.random.Generator
+    ) -> tuple[Tensor, ...]:
+        """What the encoder reads of each training example (B, ...) besides its prefix: nothing."""
+        return ()
+
     def _adopt(self, network: nn.Module) -> None:
         """Forecast with a copy of ``network`` from now on."""
         assert isinstance(network, FlowNetwork)
@@ -125,14 +137,14 @@ class FlowPredictor(BasePredictor):
         if "network" in state:
             self._adopt(state["network"])
 
-    def paths(self, description: Description) -> NDArray[np.float32]:
-        """Sampled knots (B, P, K) relative to each prefix's level."""
+    def paths(self, description: Description, *more: Tensor) -> NDArray[np.float32]:
+        """Sampled knots (B, P, K) relative to each prefix's level; ``more`` is what else the encoder reads."""
         inputs = self.standardizer(raw_inputs(description, self.prior))
         white = np.empty((len(description), *self.start.shape), dtype=np.float32)
         start = torch.from_numpy(self.start)
         kind = self._kind()
         with torch.inference_mode():
-            shifts = self.network.encoder(torch.from_numpy(inputs)).to(kind)
+            shifts = self.network.encoder(torch.from_numpy(inputs), *more).to(kind)
             for first in range(0, len(description), _CHUNK):
                 steer = shifts[first : first + _CHUNK]
 

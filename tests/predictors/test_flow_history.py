@@ -1,0 +1,82 @@
+"""The flow with earlier runs: which it may see, and that they help."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from mara.config.flow import ExampleSettings, FlowSettings, TrainingSettings
+from mara.predictors.examples import draw_examples
+from mara.predictors.flow.calibration import mean_ncrps
+from mara.predictors.flow.features import describe_query
+from mara.predictors.flow.history import RUNS, Earlier, HistoryFlowPredictor, choose_runs, histories, tokens
+from mara.predictors.forecast import Query
+
+torch.set_num_threads(1)
+
+SETTINGS = FlowSettings(
+    examples=ExampleSettings(
+        examples=6000, synthetic_curves=50, synthetic_share=0.1, altered_copies=2, trials=300
+    ),
+    training=TrainingSettings(steps=250, batch=256, warm_up=20, checkpoint_every=250, average=0.98),
+    hidden=64,
+    width=64,
+    depth=1,
+)
+
+
+@pytest.fixture(scope="module")
+def flow(corpus):
+    return HistoryFlowPredictor(SETTINGS).fit(corpus, np.random.default_rng(0))
+
+
+def test_chooses_other_runs_of_the_group_but_not_the_barred_one(corpus):
+    rng = np.random.default_rng(0)
+    curve = rng.integers(len(corpus), size=200)
+    barred = choose_runs(corpus.group, curve, np.ones(200, dtype=int), rng)[:, 0]
+    count = rng.integers(0, RUNS + 1, 200)
+    runs = choose_runs(corpus.group, curve, count, rng, barred)
+    there = runs >= 0
+    assert np.all(there.sum(axis=1) == count)
+    assert np.all(corpus.group[runs[there]] == np.broadcast_to(corpus.group[curve, None], runs.shape)[there])
+    assert not np.any(runs == curve[:, None])
+    assert not np.any(runs == barred[:, None])
+
+
+def test_tokens_do_not_change_with_the_scale(corpus):
+    curve, length = np.arange(60), np.full(60, 30)
+    earlier = histories(corpus, curve, 2, np.random.default_rng(1))
+    plain = tokens(describe_query(Query.of(corpus.loss[curve], length, np.ones(60))), earlier)
+    bigger = Earlier(1024 * earlier.loss, earlier.schedule, earlier.kinship, earlier.configuration)
+    scaled = tokens(describe_query(Query.of(1024 * corpus.loss[curve], length, np.ones(60))), bigger)
+    np.testing.assert_allclose(plain[0], scaled[0], atol=1e-3)
+    assert np.all(plain[1].sum(axis=1) == 3)
+
+
+def test_earlier_runs_of_the_same_curve_help(flow, corpus):
+    held_out = corpus.of(split="validation")
+    rng = np.random.default_rng(3)
+    curve = rng.integers(len(held_out), size=400)
+    length = rng.integers(5, 60, 400)
+    asked = draw_examples(held_out, 400, False, rng)
+    best = Query.of(held_out.loss[curve], length, np.ones(400)).best_smoothed()
+    target = 0.7 * best
+    query = Query.of(held_out.loss[curve], length, target, held_out.schedule[curve])
+    from mara.curves.smoothing import demand, smooth
+
+    reached = demand(smooth(held_out.loss[curve].astype(np.float64)), target).astype(float)
+    examples = type(asked)(query, np.where(reached < 200, reached - length + 1, np.inf), 200 - length)
+    error = [
+        mean_ncrps(flow.forecast_with(query, histories(held_out, curve, runs, rng), 199).cdf, examples)
+        for runs in (0, 3)
+    ]
+    assert error[1] < 0.9 * error[0], error
+
+
+def test_without_history_it_is_an_ordinary_predictor(flow, corpus):
+    length = np.full(len(corpus), 20)
+    query = Query.of(corpus.loss, length, 0.8 * corpus.loss[:, 19])
+    nothing = flow.forecast_with(query, Earlier.nothing(len(corpus), 200))
+    np.testing.assert_allclose(flow.forecast(query).cdf, nothing.cdf, atol=1e-6)
+    assert flow.name == "flow_history"
