@@ -5,8 +5,8 @@ Shapes: C curves, N = 200 points. Point n is the loss after n units; point 0 is 
 
 from __future__ import annotations
 
+import hashlib
 import json
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -105,7 +105,8 @@ class Corpus:
 
 def part_of(group: str) -> str:
     """The part of the training split that a group belongs to, by a hash of its name."""
-    return "allocator" if zlib.crc32(group.encode()) % 4 == 0 else "predictor"
+    place = int.from_bytes(hashlib.sha256(group.encode()).digest()[8:16]) / 2**64
+    return "allocator" if place < 0.25 else "predictor"
 
 
 def concatenate(parts: Sequence[Corpus]) -> Corpus:

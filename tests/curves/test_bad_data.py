@@ -131,5 +131,7 @@ def test_a_folder_without_curves_is_named(tmp_path: Path) -> None:
 
 def test_files_are_checked_against_each_other(path: Path) -> None:
     write_curves(make_corpus(), path.with_name("vision.parquet"))
-    with pytest.raises(InputError, match=r"vision\.parquet: row 0 .*duplicate of a row in supervised\.parquet"):
+    with pytest.raises(
+        InputError, match=r"vision\.parquet: row 0 .*duplicate of a row in supervised\.parquet"
+    ):
         load_corpus(path.parent)
