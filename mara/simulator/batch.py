@@ -177,6 +177,11 @@ class BatchSimulator:
         """Return which episodes are over, (E,) bool."""
         return self._shown.done.copy()
 
+    @property
+    def seeds(self) -> np.ndarray:
+        """Return each episode's own seed, (E,) uint64, for policies that draw lots."""
+        return self._prepared.problem.seed
+
     def outcome(self) -> Outcome:
         """Return what became of the tasks so far; final when all episodes are over."""
         return outcome_of(self._trace, self._prepared, self._ledger)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -101,16 +101,14 @@ def bound(
     if objective not in ("scored", "all"):
         raise InputError(f"clairvoyant: objective is {objective!r}; it must be 'scored' or 'all'")
     rate, total, exact = _rates(cluster)
-    counted = np.asarray(trace.scored, np.bool_) if objective == "scored" else np.ones(len(trace.template), bool)
-    work = np.ceil((pool.demand[trace.template] - ROUNDING) / rate) if exact else pool.demand[trace.template] / rate
-    window = np.asarray(trace.deadline, np.int64) - trace.arrival
-    wanted = np.flatnonzero(counted & (work <= window + ROUNDING))
+    counted = np.asarray(trace.scored, np.bool_) | (objective == "all")
+    demand = pool.demand[trace.template]
+    work = np.ceil((demand - ROUNDING) / rate) if exact else demand / rate
+    wanted = np.flatnonzero(counted & (work <= trace.deadline - trace.arrival + ROUNDING))
     edges = np.searchsorted(wanted, trace.offset)
-    jobs = [
-        _Job(trace.arrival[part].astype(np.int64), trace.deadline[part].astype(np.int64), work[part], total / rate,
-             time_limit)  # fmt: skip
-        for part in (wanted[edges[e] : edges[e + 1]] for e in range(len(edges) - 1))
-    ]
+    parts = [wanted[edges[e] : edges[e + 1]] for e in range(len(edges) - 1)]
+    arrival, deadline = np.asarray(trace.arrival, np.int64), np.asarray(trace.deadline, np.int64)
+    jobs = [_Job(arrival[part], deadline[part], work[part], total / rate, time_limit) for part in parts]
     if workers == 1:
         plans = [_solve(job) for job in jobs]
     else:
@@ -118,8 +116,7 @@ def bound(
             plans = list(executor.map(_solve, jobs, chunksize=4))
     tasks = len(trace.template)
     accepted, first, last = np.zeros(tasks, bool), np.full(tasks, -1, np.int32), np.full(tasks, -1, np.int32)
-    for e, plan in enumerate(plans):
-        part = wanted[edges[e] : edges[e + 1]]
+    for part, plan in zip(parts, plans, strict=True):
         accepted[part], first[part], last[part] = plan.accepted, plan.first, plan.last
     return Bound(
         reached=np.array([plan.accepted.sum() for plan in plans], np.int64),
@@ -142,7 +139,7 @@ def plan_outcome(trace: Trace, pool: TaskPool, cluster: Cluster, found: Bound) -
     units = np.where(found.accepted, pool.demand[trace.template], 0)
     slots = np.zeros(len(trace.offset) - 1)
     np.maximum.at(slots, episode, trace.deadline)
-    totals = {name: np.zeros(slots.size) for name in TOTALS}
+    totals: dict[str, np.ndarray] = {name: np.zeros(slots.size) for name in TOTALS}
     totals["busy"] = np.bincount(episode, units / cluster.speeds.mean(), slots.size)
     totals["idle"] = slots * cluster.nodes - totals["busy"]
     totals["slots"] = slots
@@ -230,8 +227,12 @@ def _solve(job: _Job) -> _Plan:
 
 
 def _optimise(
-    programme: _Programme, n: int, whole: bool = False, lower: np.ndarray | None = None, time_limit: float = np.inf
-):  # type: ignore[no-untyped-def]
+    programme: _Programme,
+    n: int,
+    whole: bool = False,
+    lower: np.ndarray | None = None,
+    time_limit: float = np.inf,
+) -> Any:
     """Maximise sum(x), with x whole or relaxed, and x >= lower."""
     count = programme.upper.size
     floor, gain, integrality = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -283,7 +284,7 @@ def _programme(job: _Job) -> _Programme:
 
 
 def _dominance(job: _Job) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (i, j): i has no more work than j and a window that contains j's, so x[i] >= x[j] loses nothing.
+    """Return pairs (i, j) where x[i] >= x[j] loses nothing: no more work, and a window that contains j's.
 
     In a plan with j but not i, i can take j's place. Pairs that follow from others are left out.
     """

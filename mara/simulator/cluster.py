@@ -41,22 +41,23 @@ class Cluster:
             raise InputError("cluster: it has no nodes; give at least one speed")
         bad = np.flatnonzero(~(np.isfinite(speeds) & (speeds > 0)))
         if bad.size:
-            raise InputError(f"cluster: node {bad[0]} has speed {speeds[bad[0]]}; speeds are finite and above 0")
+            raise InputError(
+                f"cluster: node {bad[0]} has speed {speeds[bad[0]]}; it must be finite and above 0"
+            )
         if not 1 <= self.max_nodes_per_task <= speeds.size:
             raise InputError(
                 f"cluster: a task may use {self.max_nodes_per_task} nodes, but there are {speeds.size}; "
                 f"max_nodes_per_task must lie in 1..{speeds.size}"
             )
         ranges = {
-            "speedup_exponent": 0 < self.speedup_exponent <= 1,
-            "switching_cost": 0 <= self.switching_cost < np.inf,
-            "failure_rate": 0 <= self.failure_rate < 1,
-            "repair_slots": 1 <= self.repair_slots < np.inf,
+            "speedup_exponent": (0 < self.speedup_exponent <= 1, "in (0, 1]"),
+            "switching_cost": (0 <= self.switching_cost < np.inf, ">= 0"),
+            "failure_rate": (0 <= self.failure_rate < 1, "in [0, 1)"),
+            "repair_slots": (1 <= self.repair_slots < np.inf, ">= 1"),
         }
-        for name, right in ranges.items():
+        for name, (right, limits) in ranges.items():
             if not right:
-                limits = {"speedup_exponent": "in (0, 1]", "failure_rate": "in [0, 1)", "repair_slots": ">= 1"}
-                raise InputError(f"cluster: {name} is {getattr(self, name)}; it must be {limits.get(name, '>= 0')}")
+                raise InputError(f"cluster: {name} is {getattr(self, name)}; it must be {limits}")
 
     @classmethod
     def of(cls, settings: ClusterSettings) -> Cluster:

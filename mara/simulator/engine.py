@@ -181,14 +181,14 @@ class Ledger(NamedTuple):
 
 
 def new_state(lanes: int, width: int, nodes: int, memory: int, scratch: int) -> State:
-    """Make room for ``lanes`` episodes of at most ``width`` active tasks each; call ``start`` on each lane."""
+    """Make room for ``lanes`` episodes of at most ``width`` active tasks; ``start`` each lane."""
     kinds: dict[str, tuple[tuple[int, ...], Any]] = dict.fromkeys(State._fields, ((width,), np.int32))
     kinds |= dict.fromkeys(("units", "gain", "score"), ((width,), np.float64))
     kinds |= dict.fromkeys(("row0", "row"), ((width,), np.int64))
     kinds |= dict.fromkeys(("last_task", "last_position", "assignment"), ((nodes,), np.int32))
-    kinds |= {"counter": ((3,), np.int64), "done": ((width,), np.bool_), "memory": ((width, memory), np.float64)}
-    kinds |= {"setup_left": ((nodes,), np.float64), "up": ((nodes,), np.bool_), "scratch": ((scratch,), np.float64)}
-    kinds["chosen"] = ((nodes,), np.int64)
+    kinds |= {"counter": ((3,), np.int64), "chosen": ((nodes,), np.int64), "up": ((nodes,), np.bool_)}
+    kinds |= {"setup_left": ((nodes,), np.float64), "scratch": ((scratch,), np.float64)}
+    kinds |= {"done": ((width,), np.bool_), "memory": ((width, memory), np.float64)}
     return State(**{name: np.zeros((lanes, *shape), dtype) for name, (shape, dtype) in kinds.items()})
 
 
@@ -196,11 +196,12 @@ def new_state(lanes: int, width: int, nodes: int, memory: int, scratch: int) -> 
 def lane(state: State, index: int) -> State:
     """Return one lane of the state, sharing its memory."""
     return State(
-        state.counter[index], state.active[index], state.template[index], state.units[index], state.served[index],
-        state.arrival[index], state.deadline[index], state.row0[index], state.rows[index], state.row[index],
-        state.done[index], state.nodes_on[index], state.trainers[index], state.gain[index], state.memory[index],
-        state.last_task[index], state.last_position[index], state.setup_left[index], state.up[index],
-        state.scratch[index], state.score[index], state.chosen[index], state.assignment[index],
+        state.counter[index], state.active[index], state.template[index], state.units[index],
+        state.served[index], state.arrival[index], state.deadline[index], state.row0[index],
+        state.rows[index], state.row[index], state.done[index], state.nodes_on[index],
+        state.trainers[index], state.gain[index], state.memory[index], state.last_task[index],
+        state.last_position[index], state.setup_left[index], state.up[index], state.scratch[index],
+        state.score[index], state.chosen[index], state.assignment[index],
     )  # fmt: skip
 
 
@@ -268,6 +269,7 @@ def open_slot(problem: Problem, episode: int, now: State, ledger: Ledger) -> boo
         _admit(problem, episode, now, ledger)
         if now.counter[COUNT] == 0 and now.counter[NEXT] == total:
             ledger.total[episode, SLOTS] = now.counter[SLOT]
+            now.last_position[:] = -1
             return False
         if failing:
             _weather(problem, episode, now)

@@ -23,7 +23,7 @@ A run is a stretch of slots in which a node stays with one task; it may begin wi
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ from mara.workload.trace import Trace
 
 
 class _Slot(NamedTuple):
-    """One opened slot: what each node does (a task's number, -1 idle, -2 down), and every task's units after it."""
+    """One opened slot: each node's task (-1 idle, -2 down), and every task's units after the slot."""
 
     slot: int
     doing: np.ndarray
@@ -75,11 +75,12 @@ def record_events(
     params = np.array(policy.params, dtype=np.float64)
     units = np.zeros(problem.arrival.size)
     history: list[_Slot] = []
+    show: Any = look
     start(now)
     while open_slot(problem, 0, now, ledger):
         n, slot, assignment = int(now.counter[COUNT]), int(now.counter[SLOT]), now.assignment
         assignment[:] = -1
-        policy.allocate(look.py_func(problem, 0, now), params, now.memory[:n], assignment)
+        policy.allocate(show.py_func(problem, 0, now), params, now.memory[:n], assignment)
         active = now.active[:n].copy()
         doing = np.where(assignment >= 0, active[assignment], np.where(now.up, -1, -2))
         if close_slot(problem, 0, now, ledger, assignment) < 0:
@@ -98,8 +99,8 @@ def record_events(
     flat = np.zeros((pool.demand.size, 1), np.float32) if progress is None else progress
     point = np.minimum(np.floor(table["units"] + ROUNDING).astype(int), flat.shape[1] - 1)
     table["progress"] = np.where(has_task, flat[problem.template[task], point], np.float32(0))
-    whole = {name: np.int32 for name in ("slot", "end", "node", "task", "template", "deadline")}
-    table = table.astype(whole | {"units": np.float32, "progress": np.float32})
+    kinds: dict[str, Any] = dict.fromkeys(("slot", "end", "node", "task", "template", "deadline"), np.int32)
+    table = table.astype(kinds | {"units": np.float32, "progress": np.float32})
     return table.sort_values(["slot", "end", "node", "task"], kind="stable", ignore_index=True)
 
 

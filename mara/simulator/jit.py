@@ -23,7 +23,7 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-OPTIONS = {"nogil": True, "error_model": "numpy", "forceinline": True}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
 
 
 def jit(function: Function) -> Function:
@@ -51,12 +51,14 @@ def jit_inlined(function: Function) -> Function:
 def _cached(function: Function, reference_counts: bool) -> Function:
     """Compile with the cache folder that belongs to the sources of the function's module."""
     source = Path(sys.modules[function.__module__].__file__ or "")
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_cache_root() / _stamp(source))
+    config: Any = numba.config
+    options = OPTIONS | {"_nrt": reference_counts}
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(_cache_root() / _stamp(source))
     try:
-        return numba.njit(cache=True, _nrt=reference_counts, **OPTIONS)(function)
+        return numba.njit(cache=True, **options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 @cache

@@ -103,8 +103,10 @@ def check_trace(trace: Trace, pool: TaskPool) -> None:
     if template.size == 0:
         raise InputError("trace: it has no tasks; give at least one")
     if offset[0] != 0 or offset[-1] != template.size or np.any(np.diff(offset) < 0):
-        raise InputError(f"trace: offset must rise from 0 to the number of tasks, {template.size}; a task would "
-                         "belong to two episodes or to none")  # fmt: skip
+        raise InputError(
+            f"trace: offset must rise from 0 to the number of tasks, {template.size}; "
+            "as it is, a task would belong to two episodes or to none"
+        )
     for name, time in (("arrival", arrival), ("deadline", deadline)):
         bad = np.flatnonzero(~(np.isfinite(time) & (time >= 0) & (time == np.floor(time))))
         if bad.size:
@@ -130,13 +132,15 @@ def _check_rows(first_row: np.ndarray, forecasts: ForecastTable | None, table: n
     if forecasts is not None and not np.array_equal(forecasts.offset, first_row):
         have = forecasts.offset.size - 1
         if have < templates:
-            lack = f"template {have} (it has {have} templates, the pool {templates})"
+            wrong = f"lacks template {have} (it has {have} templates, the pool {templates})"
+        elif have > templates:
+            wrong = f"has {have} templates, the pool {templates}"
         else:
-            wrong = np.flatnonzero(np.diff(forecasts.offset[: templates + 1]) != np.diff(first_row))
-            lack = f"the rows of template {wrong[0]}" if wrong.size else f"only {templates} templates, not {have}"
-        raise InputError(f"forecasts of {forecasts.predictor}: the table lacks {lack}; make it from this pool")
+            first = np.flatnonzero(np.diff(forecasts.offset) != np.diff(first_row))[0]
+            wrong = f"lacks the rows of template {first}"
+        raise InputError(f"forecasts of {forecasts.predictor}: the table {wrong}; make it from this pool")
     if table is not None and table.shape[0] != rows:
-        raise InputError(f"policy: its table has {table.shape[0]} rows, the pool {rows}; make it from this pool")
+        raise InputError(f"policy: its table has {table.shape[0]} rows, not the {rows} of this pool")
 
 
 def _writable(array: np.ndarray) -> np.ndarray:

@@ -13,8 +13,9 @@ from mara.workload.tasks import TaskPool
 
 
 def log_progress(pool: TaskPool, corpus: Corpus) -> np.ndarray:
-    """Return log(l(0) / l(u)) / log(l(0) / target) for every template and unit u, clipped to [0, 1]: (J, N) float32.
+    """Return log(l(0) / l(u)) / log(l(0) / target), clipped to [0, 1], for all templates and units u.
 
+    The result is (J, N) float32.
     l(u) is the best smoothed loss in the first u units, so progress never falls, and it is 1 exactly
     where the target has been reached. A point past the divergence of a curve counts as no better than those
     before it. Where the target is no improvement on the first loss, progress is 1 throughout.

@@ -12,7 +12,7 @@ from mara.simulator.jit import jit_lean
 
 @jit_lean
 def _sift(score: np.ndarray, heap: np.ndarray, size: int, root: int) -> None:
-    """Restore the heap below ``root``; its top is the entry to drop first: lowest score, then highest position."""
+    """Restore the heap below ``root``; on top is what to drop first: lowest score, then highest position."""
     entry = heap[root]
     while True:
         child = 2 * root + 1
@@ -33,7 +33,7 @@ def _sift(score: np.ndarray, heap: np.ndarray, size: int, root: int) -> None:
 
 @jit_lean
 def select_top(score: np.ndarray, count: int, chosen: np.ndarray) -> int:
-    """Write the positions of the ``count`` highest scores to ``chosen``, best first; return how many there are.
+    """Write the positions of the ``count`` highest scores to ``chosen``, best first; return their number.
 
     Ties go to the lower position (the earlier arrival). A score of -inf is never chosen; NaN is not
     allowed. Costs O(n log count).

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from mara.errors import InputError
 from mara.files import atomic_path
 from mara.simulator.cluster import Cluster
-from mara.simulator.engine import NODE_DOWN, NO_SUCH_TASK, TOO_MANY_NODES, Ledger, new_state
+from mara.simulator.engine import NO_SUCH_TASK, NODE_DOWN, TOO_MANY_NODES, Ledger, new_state
 from mara.simulator.problem import Prepared, new_ledger, prepare
 from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool

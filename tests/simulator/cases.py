@@ -21,9 +21,16 @@ def pool_of(demand, window=None) -> TaskPool:
     window = np.full(demand.size, 10, np.int32) if window is None else np.asarray(window, np.int32)
     blank = np.full(demand.size, "x")
     return TaskPool(
-        curve=np.zeros(demand.size, np.int32), curve_id=blank, group=blank, family=blank,
-        target=np.ones(demand.size, np.float32), window=window, demand=demand, reference_units=demand, natural={},
-    )  # fmt: skip
+        curve=np.zeros(demand.size, np.int32),
+        curve_id=blank,
+        group=blank,
+        family=blank,
+        target=np.ones(demand.size, np.float32),
+        window=window,
+        demand=demand,
+        reference_units=demand,
+        natural={},
+    )
 
 
 def trace_of(episodes) -> tuple[Trace, TaskPool]:

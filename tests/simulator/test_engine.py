@@ -154,7 +154,8 @@ def test_more_nodes_never_complete_less_work_in_total():
 
 
 @pytest.mark.parametrize(
-    ("window", "demand", "completed"), [(0, 1, False), (1, 1, True), (1, 2, False), (3, 3, True), (3, NEVER, False)]
+    ("window", "demand", "completed"),
+    [(0, 1, False), (1, 1, True), (1, 2, False), (3, 3, True), (3, NEVER, False)],
 )
 def test_the_last_slot_counts(window, demand, completed):
     trace, pool = trace_of([[(4, window, demand)]])
@@ -168,7 +169,9 @@ def test_tasks_out_of_order_are_sorted_and_reported_in_their_own_order():
     order = np.array([0, 2, 1, 4, 3])
     outcome = simulate(trace, pool, plain(1), edf())
     tidy = simulate(
-        type(trace)(trace.offset, trace.template[order], trace.arrival[order], trace.deadline[order], trace.scored, {}),
+        type(trace)(
+            trace.offset, trace.template[order], trace.arrival[order], trace.deadline[order], trace.scored, {}
+        ),
         pool,
         plain(1),
         edf(),
@@ -198,7 +201,12 @@ def run_wrongly(problem, state, ledger, params, first, last):
 
 @pytest.mark.parametrize(
     ("choice", "failure_rate", "text"),
-    [((3, -1), 0.0, "not among"), ((-2, -1), 0.0, "not among"), ((0, 0), 0.0, "more nodes"), ((0, 1), 0.9, "down")],
+    [
+        ((3, -1), 0.0, "not among"),
+        ((-2, -1), 0.0, "not among"),
+        ((0, 0), 0.0, "more nodes"),
+        ((0, 1), 0.9, "down"),
+    ],
 )
 def test_a_policy_that_breaks_a_rule_is_stopped(choice, failure_rate, text):
     trace, pool = trace_of([[(0, 9, 9), (0, 9, 9)]])
