@@ -8,6 +8,7 @@ from mara.curves.corpus import (
     DATA_DIRECTORY,
     HELD_OUT_FAMILIES,
     POINTS,
+    SPLITS,
     Corpus,
     concatenate,
     load_corpus,
@@ -127,3 +128,12 @@ def test_selecting_and_joining_give_the_rows_back(corpus: Corpus) -> None:
     np.testing.assert_array_equal(back.id, corpus.id)
     np.testing.assert_array_equal(back.loss, corpus.loss)
     assert back.config == corpus.config
+
+
+@pytest.mark.parametrize("family", ["supervised", "vision", "rl"])
+def test_the_data_card_tells_the_counts(corpus: Corpus, family: str) -> None:
+    chosen = corpus.of(family=family)
+    splits = [len(np.unique(chosen.of(split=split).group)) for split in SPLITS]
+    counts = [len(np.unique(chosen.group)), len(np.unique(chosen.dataset)), *splits]
+    row = [family, f"{len(chosen):,}", *map(str, counts), str((chosen.diverged_at < POINTS).sum())]
+    assert f"| {' | '.join(row)} |" in (DATA_DIRECTORY / "README.md").read_text(encoding="utf-8")
