@@ -31,14 +31,16 @@ class NetworkSettings(Section):
 class LookaheadSettings(Section):
     """Policy improvement by paired roll-outs: "task i on node m for `hold` slots, then the index" against the index."""
 
+    rounds: int = Field(1, ge=1)
+    """Rounds of labelling and regression; from the second on the states are those that the policy itself visits."""
     states: int = Field(60_000, ge=1)
-    """States at which deviations are tried."""
-    deviations: int = Field(16, ge=1)
+    """States at which deviations are tried, in all rounds together."""
+    deviations: int = Field(8, ge=1)
     """Deviations (node, task) tried in each state."""
     hold: int = Field(4, ge=1)
     """Slots for which a deviation is held."""
-    horizon: int = Field(80, ge=1)
-    """Slots of each roll-out."""
+    horizon: int = Field(20, ge=1)
+    """Slots of each roll-out; what comes after is judged by the worth of the state."""
     epochs: int = Field(2, ge=1)
     """Passes over the labelled states."""
     batch: int = Field(256, ge=1)
@@ -49,6 +51,10 @@ class LookaheadSettings(Section):
     """Of AdamW."""
     scale: float = Field(100.0, gt=0)
     """Logits per completed task of advantage: the inverse temperature of the improved policy."""
+    trust: tuple[float, ...] = (0.0, 0.5, 1.0)
+    """Factors on the learned part of the logits among which training episodes choose; 0 is the policy of before."""
+    trust_episodes: int = Field(64, ge=1)
+    """Training episodes of each setting on which they are compared."""
 
 
 class ImitationSettings(Section):
@@ -71,10 +77,8 @@ class PpoSettings(Section):
 
     updates: int = Field(0, ge=0)
     """Updates; 0 leaves the policy as the stage before made it."""
-    episodes: int = Field(64, ge=1)
-    """Episodes stepped side by side."""
-    steps: int = Field(32, ge=1)
-    """Slots of each episode per update."""
+    episodes: int = Field(16, ge=1)
+    """Whole episodes played for each update."""
     epochs: int = Field(2, ge=1)
     """Passes over each roll-out."""
     minibatch: int = Field(256, ge=1)

@@ -1,13 +1,13 @@
 """Policy improvement by look-ahead: what is one deviation from the index worth?
 
 In a state of a training episode, node m is held on another task than the index would give it for some slots, and the
-index decides everything else and everything afterwards. The label is the number of tasks completed within the horizon,
-less that of the index from the same state, both with the same future (arrivals, failures, demands of the training
-episode): one unbiased sample of the advantage. The network never sees a demand; it regresses the labels on what
-is known in the state, so that what it learns is the *expected* advantage of a deviation.
+index decides everything else and everything afterwards. The label is the number of tasks completed within the horizon
+plus the worth of the state then reached (worth.py), less the same for the index from the same state, both with the
+same future (arrivals, failures, demands of the training episode): one sample of the advantage. The network never sees
+a demand; it regresses the labels on what is known in the state, so that what it learns is the *expected* advantage.
 
-One sample a deviation is all that is taken: where the noise of a sample (about 0.3 tasks) is far above the differences
-between states (about 0.01), more states say more than more samples of the same state.
+One sample a deviation is all that is taken: where the noise of a sample is far above the differences between states,
+more deviations say more than more samples of the same one.
 
 Legend: E lanes, n active tasks, M nodes in decoding order, K candidates, D deviations, R rows, H horizon.
 """
@@ -20,6 +20,7 @@ from mara.allocators.index import STICKY, allocate_index
 from mara.allocators.index import _log_index as log_index
 from mara.allocators.mat.features import Buffers, is_plain
 from mara.allocators.mat.lanes import Lanes
+from mara.learning.worth import FEATURES, fit_chance, record, worth
 from mara.simulator.engine import (
     COUNT,
     SLOT,
@@ -37,8 +38,8 @@ from mara.simulator.jit import jit_lean
 from mara.simulator.problem import new_ledger
 from mara.simulator.selection import seat, select_top
 
-_NEARNESS = 1.5  # in log index: how near to the index's choice deviations are drawn
-_OFTEN = 0.03  # weight of a task however far from it, and of idling
+_NEARNESS = 1.0  # in log index: how near to the index's choice deviations are drawn
+_OFTEN = 0.003  # weight of a task however far from it, and of idling
 
 
 def score_table(world: Lanes) -> np.ndarray:
@@ -83,12 +84,34 @@ class Deviations:
     def __init__(self, world: Lanes, count: int, hold: int, horizon: int, rng: np.random.Generator) -> None:
         self.world, self.count, self.hold, self.horizon, self.rng = world, count, hold, horizon, rng
         self.score = score_table(world)
+        self.speed = float(world.cluster.speeds.mean())
+        self.weights = np.zeros(len(FEATURES))
+        self._room = np.zeros(len(FEATURES))
 
     def reset(self) -> None:
         """Make room for the roll-outs of the lanes as last reset."""
         world = self.world
         self._lane = new_state(1, world.prepared.width, world.cluster.nodes, 0, 0)
         self._ledger = new_ledger(world.prepared.problem)
+
+    def fit_worth(self, episodes: np.ndarray, share: float = 0.1) -> float:
+        """Fit the worth of states on episodes of the index; return the share of completions' variance explained."""
+        world, rng = self.world, self.rng
+        world.reset(episodes)
+        width = world.prepared.width * episodes.size
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        while world.live.size:
+            _, base = world.observe()
+            lanes = world.live[rng.random(world.live.size) < share]
+            features, task = np.zeros((width, len(FEATURES))), np.zeros(width, np.int64)
+            n = record(world.prepared.problem, world.state, lanes, self.score, self.speed, features, task)
+            parts.append((features[:n].copy(), task[:n].copy()))
+            world.step(base)
+        x, where = (np.concatenate(values) for values in zip(*parts, strict=True))
+        y = world.ledger.completed[where].astype(np.float64)
+        self.weights = fit_chance(x, y)
+        chance = 1 / (1 + np.exp(-x @ self.weights))
+        return float(1 - ((y - chance) ** 2).mean() / max(y.var(), 1e-12))
 
     def label(self, live: np.ndarray, buffers: Buffers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Try D deviations in each of S observed states.
@@ -107,7 +130,7 @@ class Deviations:
         world = self.world
         _label_all(
             world.prepared.problem, world.state, world.ledger, live, buffers, world.order, world.index.params,
-            self.score, self.hold, self.horizon, self.rng.random((*shape, 2)),
+            self.score, self.weights, self.speed, self._room, self.hold, self.horizon, self.rng.random((*shape, 2)),
             self._lane, self._ledger, node, action, advantage,
         )  # fmt: skip
         return node, action, advantage
@@ -116,7 +139,8 @@ class Deviations:
 @jit_lean
 def _label_all(
     problem: Problem, state: State, ledger: Ledger, live: np.ndarray, buffers: Buffers, order: np.ndarray,
-    params: np.ndarray, score: np.ndarray, hold: int, horizon: int, luck: np.ndarray,
+    params: np.ndarray, score: np.ndarray, weights: np.ndarray, speed: float, room: np.ndarray,
+    hold: int, horizon: int, luck: np.ndarray,
     spare: State, spare_ledger: Ledger, node: np.ndarray, action: np.ndarray, advantage: np.ndarray,
 ) -> None:  # fmt: skip
     to = lane(spare, 0)
@@ -124,7 +148,7 @@ def _label_all(
         e = live[s]
         now = lane(state, e)
         _copy(problem, e, now, ledger, to, spare_ledger)
-        base = _play(problem, e, to, spare_ledger, params, score, 0, horizon, -1, -1)
+        base = _play(problem, e, to, spare_ledger, params, score, weights, speed, room, 0, horizon, -1, -1)
         for d in range(luck.shape[1]):
             m = int(luck[s, d, 0] * order.shape[0])
             k = _draw(problem, buffers.base[s], buffers.prior[s], buffers.present[s], buffers.up[s], m, luck[s, d, 1])
@@ -134,8 +158,10 @@ def _label_all(
             position = buffers.candidate[s, k] if k < buffers.candidate.shape[1] else -1
             task = now.active[position] if position >= 0 else -1
             _copy(problem, e, now, ledger, to, spare_ledger)
-            done = _play(problem, e, to, spare_ledger, params, score, hold, horizon, order[m], task)
-            advantage[s, d] = done - base
+            other = _play(
+                problem, e, to, spare_ledger, params, score, weights, speed, room, hold, horizon, order[m], task
+            )
+            advantage[s, d] = other - base
 
 
 @jit_lean
@@ -205,9 +231,12 @@ def _copy_part(values: np.ndarray, to: np.ndarray, first: int, last: int) -> Non
 @jit_lean
 def _play(
     problem: Problem, e: int, now: State, ledger: Ledger, params: np.ndarray, score: np.ndarray,
-    hold: int, horizon: int, node: int, task: int,
-) -> int:  # fmt: skip
-    """Play an opened slot on with the index, ``node`` held on ``task`` (-1: idle) for ``hold`` slots; count completions."""
+    weights: np.ndarray, speed: float, room: np.ndarray, hold: int, horizon: int, node: int, task: int,
+) -> float:  # fmt: skip
+    """Play an opened slot on with the index, ``node`` held on ``task`` (-1: idle) for ``hold`` slots.
+
+    Returns the completions within the horizon and the worth of the state after it.
+    """
     assignment = now.assignment
     start, completed = now.counter[SLOT], 0
     while True:
@@ -225,8 +254,10 @@ def _play(
         else:
             _choose(view, params, score, assignment, node if holding else -1, held)
         completed += close_slot(problem, e, now, ledger, assignment)
-        if not open_slot(problem, e, now, ledger) or now.counter[SLOT] >= start + horizon:
-            return completed
+        if not open_slot(problem, e, now, ledger):
+            return float(completed)
+        if now.counter[SLOT] >= start + horizon:
+            return completed + worth(look(problem, e, now), score, weights, speed, room)
 
 
 @jit_lean

@@ -85,7 +85,7 @@ class Lanes:
         self.ledger = new_ledger(self.prepared.problem)
         self.state = new_state(lanes, self.prepared.width, self.cluster.nodes, 0, 0)
         self.done = np.zeros(lanes, np.bool_)
-        self._buffers = new_buffers(lanes, self.candidates, self.cluster.nodes)
+        self.buffers = new_buffers(lanes, self.candidates, self.cluster.nodes)
         _open_all(self.prepared.problem, self.state, self.ledger, self.done)
         self.live = np.flatnonzero(~self.done)
 
@@ -101,7 +101,7 @@ class Lanes:
         _observe_all(
             self.prepared.problem, self.state, self.live, self.index.params, self.rows, self.order, buffers
         )
-        self._buffers = buffers
+        self.buffers = buffers
         observation = Observation(*(torch.from_numpy(value) for value in buffers[:7]))
         return observation, torch.from_numpy(buffers.base)
 
@@ -121,7 +121,7 @@ class Lanes:
             self.ledger,
             self.live,
             np.ascontiguousarray(picks.numpy(), np.int64),
-            self._buffers.candidate,
+            self.buffers.candidate,
             self.order,
             self.drop_clashes,
             self.done,
