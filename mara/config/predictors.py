@@ -105,11 +105,11 @@ class ParametricSettings(Section):
 class BoostingSettings(Section):
     """Gradient-boosted trees; chosen on the validation split."""
 
-    examples: int = Field(24_000, ge=100)
+    examples: int = Field(60_000, ge=100)
     """Questions drawn to fit on."""
     synthetic_share: float = Field(0.4, ge=0, lt=1)
     """Share of them about synthetic curves."""
-    synthetic_curves: int = Field(3000, ge=1)
+    synthetic_curves: int = Field(6000, ge=1)
     """Synthetic curves drawn."""
     grid_draws: int = Field(3, ge=1)
     """Values of b asked of every question in fitting."""

@@ -33,8 +33,10 @@ from mara.predictors.trend import (
 
 Floats = NDArray[np.float64]
 
-FORGETTING = (0.7, 0.9, 0.97)
-"""Memories of the slopes among the features."""
+MEMORY = (0.04, 0.08, 0.2)
+"""Memories of the slopes among the features, as shares of the prefix."""
+LEAST_MEMORY = 1.5
+"""They are at least so many points."""
 AGES = (1, 2, 4, 8, 16, 32, 64)
 """How far back the loss is compared with now."""
 SPANS = (10, 40, 120)
@@ -42,7 +44,7 @@ SPANS = (10, 40, 120)
 LONGEST = 400.0
 """Extrapolated demands are cut off here."""
 FARTHEST = 200
-"""Last b on which the classifier is fitted."""
+"""Last b on which the classifier is fitted, and the points of a prefix that are looked at."""
 
 
 class Boosting(BasePredictor):
@@ -123,7 +125,7 @@ def _about(inputs: Floats, b: Floats | float) -> Floats:
     return np.concatenate([inputs, log_b - inputs[:, _EXTRAPOLATED], log_b], axis=1)
 
 
-_EXTRAPOLATED = [2 + 2 * k for k in range(2 * len(FORGETTING))]
+_EXTRAPOLATED = [2 + 2 * k for k in range(2 * len(MEMORY))]
 """Columns of the features that hold extrapolated log demands."""
 _DROPS = [0, _EXTRAPOLATED[-1] + 3, _EXTRAPOLATED[-1] + 4]
 """Columns that hold the drop to the target: of the newest loss, in units of the noise, of the best loss."""
@@ -141,13 +143,14 @@ def _direction(columns: int) -> NDArray[np.int64]:
 def _trend_features(query: Query) -> list[Floats]:
     """Log drop to the target; slope and log extrapolated demand for each memory and axis; age and noise."""
     units = query.length.astype(np.float64) - 1
-    points = newest(query, int(np.ceil(np.log(1e-3) / np.log(max(FORGETTING)))))
+    points = newest(query, FARTHEST)
     level = newest_smoothed(query)
     drop = np.maximum(log_target(query) - level, -20.0)
     columns = [drop]
     at = np.maximum(points.unit, 0.0)
-    for forgetting in FORGETTING:
-        weight = np.where(points.known, forgetting**points.age, 0.0)
+    for share in MEMORY:
+        memory = np.maximum(share * query.length, LEAST_MEMORY)
+        weight = np.where(points.known, np.exp(-points.age / memory[:, None]), 0.0)
         for x, over_log_units in ((np.log1p(at), True), (at, False)):
             slope, _ = fit_line(x, points.log_loss, weight)
             far = (
