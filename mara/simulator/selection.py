@@ -38,6 +38,8 @@ def select_top(score: np.ndarray, count: int, chosen: np.ndarray) -> int:
     Ties go to the lower position (the earlier arrival). A score of -inf is never chosen; NaN is not
     allowed. Costs O(n log count).
     """
+    if count == 0:
+        return 0
     size = 0
     for position in range(score.shape[0]):
         if score[position] == -np.inf:
