@@ -35,7 +35,7 @@ from mara.workload.tasks import TaskPool, make_pool
 from mara.workload.trace import Trace, make_trace
 
 NODES, EPISODES, HORIZON = 8, 200, 120
-RATE_PER_NODE = 0.06
+RATE_PER_NODE = 0.052
 """Arrivals a slot and node: EDF then completes about half of the tasks, as at the training load."""
 
 

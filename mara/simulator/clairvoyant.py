@@ -1,7 +1,7 @@
 """The clairvoyant optimum: how many tasks could be completed if everything were known beforehand.
 
 Legend: one episode of n tasks that can be completed at all, K intervals between successive arrivals and
-deadlines, Y pairs of a task and an interval inside its window.
+deadlines, Y pairs of a task and an interval inside its window, C classes of nodes of one speed.
 
 With M alike nodes, one node a task at a time and free pre-emption, a set of tasks can be completed if
 and only if units y[j, k] exist with sum_k y[j, k] = work[j], y[j, k] <= length[k] and
@@ -12,10 +12,11 @@ a network flow. The optimum is therefore a mixed-integer programme with one bina
 Its linear relaxation is nearly whole-numbered: most episodes are settled by rounding it, the others by
 branch and bound (HiGHS). Both sides are kept, so the gap is certified up to the solver's tolerance.
 
-Scope: exact for alike nodes, node cap 1, no switching cost and no failures. With other speeds or a
-larger cap the programme lets a task draw the best rate it could ever get and the nodes give the sum of
-their speeds; switching costs and failures are left out. Its optimum is then an upper bound of what can be
-completed, marked by ``exact = False``.
+Scope: exact for alike nodes, node cap 1, no switching cost and no failures. With several speeds y[j, k, c]
+is the time on nodes of class c, work is in units, and the cap and the best rate of a task bound what it
+gets; nodes may then be shared at any instant, which is more than whole slots allow. Switching costs and
+failures are left out. The optimum is then an upper bound of what can be completed, marked by
+``exact = False``.
 """
 
 from __future__ import annotations
@@ -100,15 +101,15 @@ def bound(
     check_trace(trace, pool)
     if objective not in ("scored", "all"):
         raise InputError(f"clairvoyant: objective is {objective!r}; it must be 'scored' or 'all'")
-    rate, total, exact = _rates(cluster)
+    nodes, exact = _nodes(cluster)
     counted = np.asarray(trace.scored, np.bool_) | (objective == "all")
     demand = pool.demand[trace.template]
-    work = np.ceil((demand - ROUNDING) / rate) if exact else demand / rate
-    wanted = np.flatnonzero(counted & (work <= trace.deadline - trace.arrival + ROUNDING))
+    work = np.ceil((demand - ROUNDING) / cluster.speeds[0]) if exact else demand.astype(float)
+    wanted = np.flatnonzero(counted & (work <= nodes.best * (trace.deadline - trace.arrival) + ROUNDING))
     edges = np.searchsorted(wanted, trace.offset)
     parts = [wanted[edges[e] : edges[e + 1]] for e in range(len(edges) - 1)]
     arrival, deadline = np.asarray(trace.arrival, np.int64), np.asarray(trace.deadline, np.int64)
-    jobs = [_Job(arrival[part], deadline[part], work[part], total / rate, time_limit) for part in parts]
+    jobs = [_Job(arrival[part], deadline[part], work[part], nodes, time_limit) for part in parts]
     if workers == 1:
         plans = [_solve(job) for job in jobs]
     else:
@@ -157,13 +158,26 @@ def plan_outcome(trace: Trace, pool: TaskPool, cluster: Cluster, found: Bound) -
     )
 
 
+class _Nodes(NamedTuple):
+    """The nodes by speed; for the exact case in slots (speed 1), else in units."""
+
+    speed: np.ndarray
+    """(C,) float: the speed of each class."""
+    count: np.ndarray
+    """(C,) int: its nodes."""
+    cap: int
+    """Nodes that a task may have."""
+    best: float
+    """The best rate that a task can have."""
+
+
 class _Job(NamedTuple):
-    """One episode: tasks with work in slots at the fastest rate, and how many such rates the nodes give."""
+    """One episode: tasks with their work, the nodes, and the seconds that branch and bound may take."""
 
     arrival: np.ndarray
     deadline: np.ndarray
     work: np.ndarray
-    capacity: float
+    nodes: _Nodes
     time_limit: float
 
 
@@ -177,26 +191,29 @@ class _Plan(NamedTuple):
 
 
 class _Programme(NamedTuple):
-    """The programme's data; variables are x (n,) then y (Y,)."""
+    """The programme's data; variables are x (n,) then y (Y, C)."""
 
     constraints: list[LinearConstraint]
     upper: np.ndarray
-    """(n+Y,) upper bounds of the variables."""
+    """(n + Y C,) upper bounds of the variables."""
     task: np.ndarray
-    """(Y,) int: task of each pair."""
+    """(Y C,) int: task of each variable y."""
     begin: np.ndarray
-    """(Y,) int: first slot of each pair's interval."""
+    """(Y C,) int: first slot of its interval."""
     end: np.ndarray
-    """(Y,) int: the slot after its last."""
+    """(Y C,) int: the slot after its last."""
 
 
-def _rates(cluster: Cluster) -> tuple[float, float, bool]:
-    """Return a task's best rate, the rate of all nodes together (units a slot), and whether that is exact."""
+def _nodes(cluster: Cluster) -> tuple[_Nodes, bool]:
+    """Group the nodes by speed, and say whether the programme is exact for them."""
     speeds = np.sort(cluster.speeds)[::-1]
-    counts = np.arange(1, cluster.max_nodes_per_task + 1)
-    best = np.max(np.cumsum(speeds)[: counts.size] * counts ** (cluster.speedup_exponent - 1.0))
     plain = cluster.max_nodes_per_task == 1 and cluster.switching_cost == 0 and cluster.failure_rate == 0
-    return float(best), float(speeds.sum()), bool(plain and np.all(speeds == speeds[0]))
+    if plain and np.all(speeds == speeds[0]):
+        return _Nodes(np.ones(1), np.array([speeds.size]), 1, 1.0), True
+    speed, count = np.unique(speeds, return_counts=True)
+    size = np.arange(1, cluster.max_nodes_per_task + 1)
+    best = np.max(np.cumsum(speeds)[: size.size] * size ** (cluster.speedup_exponent - 1.0))
+    return _Nodes(speed, count, cluster.max_nodes_per_task, float(best)), False
 
 
 def _solve(job: _Job) -> _Plan:
@@ -254,32 +271,43 @@ def _optimise(
 
 def _programme(job: _Job) -> _Programme:
     """Write the constraints of one episode as sparse matrices."""
-    n = job.work.size
+    n, nodes, classes = job.work.size, job.nodes, job.nodes.speed.size
     times = np.unique(np.concatenate([job.arrival, job.deadline]))
-    length = np.diff(times)
+    length = np.diff(times).astype(float)
     low, high = np.searchsorted(times, job.arrival), np.searchsorted(times, job.deadline)
-    task = np.repeat(np.arange(n), high - low)
-    pair = np.arange(task.size)
-    interval = pair - np.repeat(np.cumsum(high - low) - (high - low), high - low) + low[task]
-    shape = (n, n + pair.size)
-    entries = np.concatenate([-job.work, np.ones(pair.size)])
-    places = (np.concatenate([np.arange(n), task]), np.concatenate([np.arange(n), n + pair]))
-    trained = sparse.csr_array((entries, places), shape=shape)
-    given = sparse.csr_array((np.ones(pair.size), (interval, n + pair)), shape=(length.size, shape[1]))
+    inside = high - low
+    pairs = int(inside.sum())
+    interval = np.arange(pairs) - np.repeat(np.cumsum(inside) - inside, inside) + np.repeat(low, inside)
+    task, interval = np.repeat(np.arange(n), inside * classes), np.repeat(interval, classes)
+    kind = np.tile(np.arange(classes), pairs)
+    column = n + np.arange(task.size)
+    width = n + task.size
+
+    def rows(row: np.ndarray, value: np.ndarray, most: np.ndarray) -> LinearConstraint:
+        """Sums of ``value`` y over the variables of each row, at most ``most``."""
+        return LinearConstraint(sparse.csr_array((value, (row, column)), (most.size, width)), -np.inf, most)
+
+    work = sparse.csr_array((-job.work, (np.arange(n), np.arange(n))), (n, width))
+    trained = sparse.csr_array((nodes.speed[kind], (task, column)), (n, width))
+    ones, pair = np.ones(task.size), np.repeat(np.arange(pairs), classes)
+    constraints = [
+        LinearConstraint(work + trained, 0, 0),
+        rows(interval * classes + kind, ones, np.outer(length, nodes.count).ravel()),
+    ]
     better, worse = _dominance(job)
-    places = (np.tile(np.arange(better.size), 2), np.concatenate([better, worse]))
-    ones = np.ones(better.size)
-    preferred = sparse.csr_array((np.concatenate([ones, -ones]), places), shape=(better.size, shape[1]))
+    if better.size:
+        sign, order = np.repeat([1.0, -1.0], better.size), np.tile(np.arange(better.size), 2)
+        places = (order, np.concatenate([better, worse]))
+        constraints.append(
+            LinearConstraint(sparse.csr_array((sign, places), (better.size, width)), 0, np.inf)
+        )
+    if classes > 1:
+        constraints.append(rows(pair, ones, nodes.cap * length[interval[::classes]]))
+    if nodes.cap > 1:
+        constraints.append(rows(pair, nodes.speed[kind], nodes.best * length[interval[::classes]]))
+    most = np.minimum(nodes.cap, nodes.count)[kind] * length[interval]
     return _Programme(
-        constraints=[
-            LinearConstraint(trained, 0, 0),
-            LinearConstraint(given, -np.inf, job.capacity * length),
-            LinearConstraint(preferred, 0, np.inf),
-        ],
-        upper=np.concatenate([np.ones(n), length[interval].astype(float)]),
-        task=task,
-        begin=times[interval],
-        end=times[interval + 1],
+        constraints, np.concatenate([np.ones(n), most]), task, times[interval], times[interval + 1]
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -42,6 +42,29 @@ def most_completed(tasks, nodes):
     return best(0, tuple(min(p, 99) for _, _, p in tasks))
 
 
+def most_completed_by(tasks, speeds, cap):
+    """The same for nodes of different speeds, each trying every task, with at most ``cap`` nodes a task."""
+    horizon = max((a + w for a, w, _ in tasks), default=0)
+
+    @cache
+    def best(slot, need):
+        if slot == horizon:
+            return 0
+        active = [j for j, (a, w, _) in enumerate(tasks) if a <= slot < a + w and need[j] > 0]
+        top = 0
+        for picks in product([*active, None], repeat=len(speeds)):
+            if all(picks.count(j) <= cap for j in active):
+                after = list(need)
+                for j, speed in zip(picks, speeds, strict=True):
+                    if j is not None:
+                        after[j] -= speed
+                finished = sum(after[j] <= 0 for j in active)
+                top = max(top, finished + best(slot + 1, tuple(after)))
+        return top
+
+    return best(0, tuple(float(min(p, 99)) for _, _, p in tasks))
+
+
 def tiny(rng, count):
     episodes = []
     for _ in range(count):
@@ -61,6 +84,18 @@ def test_equals_brute_force(nodes):
     assert found.upper.tolist() == found.reached.tolist() == expected
     assert found.exact
     assert found.gap == 0
+
+
+@pytest.mark.parametrize(("speeds", "cap"), [((0.5, 2.0), 1), ((1.0, 1.0, 2.0), 1), ((1.0, 1.0, 1.0), 2)])
+def test_bounds_brute_force_closely_on_other_clusters(speeds, cap):
+    """Nodes shared at any instant can do a little more than whole slots, never less."""
+    episodes = [tasks[:4] for tasks in tiny(np.random.default_rng(7), 40)]
+    trace, pool = trace_of(episodes)
+    found = bound(trace, pool, Cluster(np.array(speeds), max_nodes_per_task=cap))
+    best = np.array([most_completed_by(tuple(tasks), speeds, cap) for tasks in episodes])
+    assert not found.exact
+    assert np.all(found.upper >= best)
+    assert found.upper.sum() <= best.sum() * 1.1
 
 
 def test_slow_nodes_need_whole_slots():
