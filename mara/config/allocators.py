@@ -103,9 +103,9 @@ class LairaWeights(Section):
 class TunerSettings(Section):
     """Budget of one tuning; the same for every tuned method."""
 
-    population: int = Field(default=12, ge=4)
+    population: int = Field(default=10, ge=4)
     """Candidates a generation."""
-    generations: int = Field(default=16, ge=1)
+    generations: int = Field(default=10, ge=1)
     """Generations."""
     step: float = Field(default=0.25, gt=0, le=1)
     """First standard deviation of the search, as a share of each weight's range."""

@@ -33,7 +33,7 @@ class ExampleSettings(Section):
 class TrainingSettings(Section):
     """One training run of a learned predictor."""
 
-    steps: int = Field(12_000, ge=1)
+    steps: int = Field(8_000, ge=1)
     """Gradient steps."""
     batch: int = Field(1024, ge=1)
     """Examples a step."""

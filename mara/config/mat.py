@@ -33,7 +33,7 @@ class LookaheadSettings(Section):
 
     rounds: int = Field(1, ge=1)
     """Rounds of labelling and regression; from the second on the states are those that the policy itself visits."""
-    states: int = Field(60_000, ge=1)
+    states: int = Field(8_000, ge=1)
     """States at which deviations are tried, in all rounds together."""
     deviations: int = Field(8, ge=1)
     """Deviations (node, task) tried in each state."""
@@ -75,7 +75,7 @@ class ImitationSettings(Section):
 class PpoSettings(Section):
     """Proximal policy optimisation with a team reward and γ = 1."""
 
-    updates: int = Field(0, ge=0)
+    updates: int = Field(24, ge=0)
     """Updates; 0 leaves the policy as the stage before made it."""
     episodes: int = Field(16, ge=1)
     """Whole episodes played for each update."""
@@ -97,6 +97,8 @@ class PpoSettings(Section):
     """Gradients are scaled down to this norm."""
     target_kl: float = Field(0.02, gt=0)
     """An update stops early once the approximate divergence passes it."""
+    selection_episodes: int = Field(96, ge=1)
+    """Training episodes of each setting on which the policies before and after are compared."""
 
 
 class MatSettings(Section):

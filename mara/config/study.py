@@ -33,17 +33,17 @@ class Seeds(Section):
 class Episodes(Section):
     """How many episodes of each kind are drawn; every kind has curves and seeds of its own."""
 
-    training: int = Field(512, ge=1)
+    training: int = Field(256, ge=1)
     """Episodes on which allocators are trained."""
-    tuning: int = Field(160, ge=1)
+    tuning: int = Field(120, ge=1)
     """The first of the training episodes on which allocators with a few weights are tuned."""
     calibration: int = Field(300, ge=1)
     """Episodes on which the arrival rate of the training load is found."""
     validation: int = Field(200, ge=1)
     """Episodes on which choices between variants are made."""
-    test: int = Field(400, ge=1)
+    test: int = Field(300, ge=1)
     """Episodes of every test setting; looked at by the final evaluation only."""
-    bound: int = Field(100, ge=1)
+    bound: int = Field(60, ge=1)
     """The first of the test episodes for which the clairvoyant optimum is computed."""
 
 
@@ -73,9 +73,9 @@ class StudySettings(Section):
 
     seeds: Seeds = Seeds()
     """Seeds of everything but the learned allocator."""
-    train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3, 4, 5)
+    train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3)
     """Seeds of the learned allocator: each is one whole training."""
-    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
+    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1,)
     """Seeds of its variants in the attribution and ablation suites."""
     episodes: Episodes = Episodes()
     """Numbers of episodes."""
@@ -131,7 +131,7 @@ class StudySettings(Section):
     """Methods of the ablation at the training load; empty leaves the suite out."""
     scenarios: dict[ScenarioName, Scenario] = Field(default_factory=lambda: dict(SCENARIOS))
     """Settings that differ from the standard one, by name."""
-    stress_scenarios: tuple[str, ...] = tuple(SCENARIOS)
+    stress_scenarios: tuple[str, ...] = ("bursty", "mixed_speeds", "switching_cost", "failures", "four_nodes")
     """Scenarios of the stress suite; empty leaves the suite out."""
     stress: tuple[str, ...] = ("edf", "index", "lara", "lara_tuned", "mara")
     """Methods of the stress suite."""

@@ -4,6 +4,7 @@ Phases, each with rows of its own in the training log:
   imitation  only with ``warm_start: imitation``
   lookahead  regression of look-ahead advantages, then a choice of how far to trust what was learned
   ppo        polish by policy gradients
+  selection  whether what PPO made is kept
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Training:
         self.norm = ValueNorm()
         self.rows: list[dict[str, Any]] = []
         self.done = 0
+        self.before_ppo: dict[str, torch.Tensor] | None = None
         self._worlds: list[Lanes] = []
 
     @property
@@ -103,6 +105,7 @@ class Training:
             "rng": self.rng.bit_generator.state,
             "rows": self.rows,
             "done": self.done,
+            "before_ppo": self.before_ppo,
         }
         with atomic_path(self.checkpoint) as temporary:
             torch.save(content, temporary)
@@ -125,7 +128,7 @@ class Training:
         vars(self.norm).update(content["norm"])
         self.generator.set_state(content["generator"])
         self.rng.bit_generator.state = content["rng"]
-        self.rows, self.done = content["rows"], content["done"]
+        self.rows, self.done, self.before_ppo = content["rows"], content["done"], content["before_ppo"]
 
     def run(self) -> MatPolicy:
         """Train to the end, from the checkpoint on where there is one."""
@@ -135,7 +138,8 @@ class Training:
             phases.append(self._imitate)
         if self.settings.lookahead is not None:
             phases += [self._look_ahead] * self.settings.lookahead.rounds
-        phases += [self._ppo] * self.settings.ppo.updates
+        if self.settings.ppo.updates:
+            phases += [self._ppo] * self.settings.ppo.updates + [self._keep_the_better]
         while self.done < len(phases):
             phases[self.done]()
             self.done += 1
@@ -188,6 +192,8 @@ class Training:
 
     def _ppo(self) -> None:
         settings = self.settings.ppo
+        if self.before_ppo is None:
+            self.before_ppo = {name: value.clone() for name, value in self.network.state_dict().items()}
         world = self.worlds()[int(self.rng.integers(len(self.courses)))]
         episodes = self.rng.integers(world.trace.episodes, size=settings.episodes)
         rollout = play(world, self.policy, self.norm, episodes, settings, self.generator)
@@ -195,6 +201,21 @@ class Training:
         row: dict[str, Any] = {"phase": "ppo", "step": self.done, "return": rollout.total}
         row |= {"shaped_return": rollout.shaped_total, "explained_variance": rollout.explained}
         self.log(row | measured)
+
+
+    def _keep_the_better(self) -> None:
+        """Keep what PPO made only if it completes more of the training episodes than what it started from."""
+        assert self.before_ppo is not None
+        after = {name: value.clone() for name, value in self.network.state_dict().items()}
+        rates = []
+        for weights in (self.before_ppo, after):
+            self.network.load_state_dict(weights)
+            completed = [self._completion(c, self.settings.ppo.selection_episodes) for c in self.courses]
+            rates.append(float(np.mean(completed)))
+        kept = int(rates[1] > rates[0])
+        self.network.load_state_dict(after if kept else self.before_ppo)
+        row = {"phase": "selection", "step": self.done, "before_ppo": rates[0], "after_ppo": rates[1]}
+        self.log(row | {"kept": kept})
 
 
 def blend(

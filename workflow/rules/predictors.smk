@@ -57,7 +57,32 @@ rule train_predictor:
         "--checkpoints results/.checkpoints --output {output.model} --training-log {output.log} > {log} 2>&1"
 
 
-ruleorder: train_predictor > fit_predictor
+rule add_deadline:
+    """Let the trained flow read the deadline too; its network is shared."""
+    input:
+        CORPUS,
+        predictor_code("stages.add_deadline"),
+        flow="results/predictors/flow/model",
+    output:
+        "results/predictors/{predictor}/model",
+    log:
+        "results/logs/add_deadline/{predictor}.log",
+    benchmark:
+        "results/benchmarks/add_deadline/{predictor}.tsv"
+    params:
+        seed=STUDY.seeds.predictors,
+    wildcard_constraints:
+        predictor="flow_deadline",
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime=30,
+    shell:
+        "{PYTHON} -m mara.stages.add_deadline --flow {input.flow} --seed {params.seed} --output {output} "
+        "> {log} 2>&1"
+
+
+ruleorder: add_deadline > train_predictor > fit_predictor
 
 
 rule forecasts:

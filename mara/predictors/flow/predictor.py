@@ -110,6 +110,12 @@ class FlowPredictor(BasePredictor):
         self.recalibration = Recalibration.fit(self._trial_cdf(trials), trials)
         return self
 
+    def with_deadline(self, corpus: Corpus, rng: np.random.Generator) -> Self:
+        """The same network with the window as an input; only what stands on the network is fitted anew."""
+        other = copy.copy(self)
+        other.name, other.deadline = "flow_deadline", True
+        return other.calibrate(corpus, rng)
+
     def _build(self, features: int) -> FlowNetwork:
         """An untrained network."""
         return FlowNetwork(features, KNOTS, self.settings.hidden, self.settings.width, self.settings.depth)

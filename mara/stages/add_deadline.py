@@ -1,0 +1,30 @@
+"""Let a trained flow read the deadline too: what stands on its network is fitted anew, the network is shared."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mara.curves.corpus import load_corpus
+from mara.errors import InputError, exit_on_input_error
+from mara.predictors.flow.predictor import FlowPredictor
+from mara.predictors.registry import load_predictor
+from mara.stages.arguments import generator_for
+
+
+def main() -> None:
+    """Write the predictor ``flow_deadline``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flow", type=Path, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    flow = load_predictor("flow", arguments.flow)
+    if not isinstance(flow, FlowPredictor):
+        raise InputError(f"{arguments.flow}: holds a {type(flow).__name__}, not a flow")
+    rng = generator_for(arguments.seed, "fit", "flow_deadline")
+    flow.with_deadline(load_corpus(), rng).save(arguments.output)
+
+
+if __name__ == "__main__":
+    exit_on_input_error(main)
