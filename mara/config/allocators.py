@@ -70,7 +70,7 @@ class LaraWeights(Section):
 
     explore: float = Field(default=5.0, ge=0, le=20)
     """Units every task gets first, before its estimate counts (a fit needs at least five points)."""
-    safety: float = Field(default=1.0, ge=0.2, le=2.0, json_schema_extra=LOG_SCALE)
+    safety: float = Field(default=1.0, ge=0.05, le=2.0, json_schema_extra=LOG_SCALE)
     """Factor on the estimated remaining demand."""
     refresh: int = Field(default=1, ge=1, le=12)
     """Slots between two searches."""
