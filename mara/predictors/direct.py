@@ -116,13 +116,13 @@ class DirectPredictor(BasePredictor):
         initialise(head, generator)
         noise = settings.training.input_noise
 
-        def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
+        def objective(network: CrossingHead, index: Tensor, generator: torch.Generator) -> Tensor:
             features = data[index]
             features = features + noise * torch.randn(features.shape, generator=generator)
             return crossing_loss(network(features), interval[index], last[index])
 
-        def watch(averaged: nn.Module) -> dict[str, float]:
-            self.head = copy.deepcopy(averaged)  # type: ignore[assignment]
+        def watch(averaged: CrossingHead) -> dict[str, float]:
+            self.head = copy.deepcopy(averaged)
             return {"calibration_ncrps": mean_ncrps(self._cdf(trials.query), trials)}
 
         self.head = train(head, objective, len(examples), settings.training, generator, run or Run(), watch)

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from mara.config.flow import DistilledSettings, ExampleSettings, FlowSettings, TrainingSettings, WindowSettings
+from mara.config.flow import (
+    DistilledSettings,
+    ExampleSettings,
+    FlowSettings,
+    TrainingSettings,
+    WindowSettings,
+)
 from mara.predictors.flow.distilled import DistilledPredictor
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.forecast import Query

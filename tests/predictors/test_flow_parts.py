@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_midpoint_is_of_second_order():
     start = torch.linspace(-2, 2, 41, dtype=torch.float64)
     exact = start * math.exp(0.5)
     errors = [(midpoint(lambda x, t: x * t, start, n) - exact).abs().max().item() for n in (8, 16, 32)]
-    orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
+    orders = [math.log2(a / b) for a, b in pairwise(errors)]
     assert all(1.8 < order < 2.2 for order in orders), orders
 
 
@@ -168,7 +169,7 @@ def test_passage_counts_paths_and_never_is_never():
 
 
 def forecasts_of_uniform(width: float, count: int, rng: np.random.Generator):
-    """cdfs of demands uniform over middle +- 40 forecast as uniform over middle +- 40 * width; and the demands."""
+    """Demands uniform over middle +- 40, forecast as uniform over middle +- 40 * width; with their cdfs."""
     middle = rng.uniform(60, 100, count)
     truth = np.ceil(middle + rng.uniform(-40, 40, count))
     grid = np.arange(181)

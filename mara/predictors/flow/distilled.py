@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from mara.config.flow import DistilledSettings
@@ -69,7 +69,7 @@ class DistilledPredictor(BasePredictor):
         head = CrossingHead(first.shape[1], settings.hidden, settings.depth)
         initialise(head, generator)
 
-        def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
+        def objective(network: CrossingHead, index: Tensor, generator: torch.Generator) -> Tensor:
             raw = torch.cat([data[1][index], data[0][index // settings.targets]], dim=1)
             inputs = ((raw - mean) / spread).clip(-FARTHEST, FARTHEST)
             return functional.cross_entropy(network(inputs).float(), share[index])

@@ -204,7 +204,7 @@ def describe_query(query: Query) -> Description:
 
 
 def describe(loss: NDArray, length: NDArray, schedule: NDArray) -> Description:
-    """Describe the first ``length`` (B,) points of ``loss`` (B, N); ``schedule`` (B, N) is NaN where unknown."""
+    """Describe the first ``length`` (B,) points of ``loss`` (B, N); a schedule (B, N) may be NaN."""
     rows = len(loss)
     level, slope = np.empty(rows), np.empty(rows)
     observed = np.zeros((rows, SMOOTHED))

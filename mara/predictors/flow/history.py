@@ -1,17 +1,17 @@
 """The flow that also knows the run's configuration and a few finished runs of the same group.
 
-A cluster keeps the curves of earlier runs. Each becomes a token: its own future after as many units as the present
-run has had, how its past differs from the present one's, and how its configuration does. One more token holds the
-present configuration. The encoder of the prefix attends to the tokens (cross-attention), once, before the solver.
-Everything is relative to the present prefix, so scale still changes nothing.
+A cluster keeps the curves of earlier runs. Each becomes a token: its own future after as many units as the
+present run has had, how its past differs from the present one's, and how its configuration does. One more
+token holds the present configuration. The encoder of the prefix attends to the tokens (cross-attention),
+once, before the solver. Everything is relative to the present prefix, so scale still changes nothing.
 
 Shapes: B prefixes, R earlier runs, S = R + 1 tokens, T numbers a token, W width, K knots, N points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,14 @@ from torch.nn import functional
 from mara.config.flow import FlowSettings
 from mara.curves.corpus import Corpus
 from mara.predictors.flow.examples import Prefixes
-from mara.predictors.flow.features import LAG, PLAIN_FEATURES, SCHEDULE_FEATURES, Description, describe, describe_query
+from mara.predictors.flow.features import (
+    LAG,
+    PLAIN_FEATURES,
+    SCHEDULE_FEATURES,
+    Description,
+    describe,
+    describe_query,
+)
 from mara.predictors.flow.inputs import FINE
 from mara.predictors.flow.network import FlowNetwork
 from mara.predictors.flow.passage import lowest_so_far, passage_cdf
@@ -79,7 +86,7 @@ class Earlier:
 
     def rows(self, chosen: NDArray) -> Earlier:
         """The prefixes at indices or a mask."""
-        return Earlier(self.loss[chosen], self.schedule[chosen], self.kinship[chosen], self.configuration[chosen])
+        return Earlier(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
 
 def choose_runs(
@@ -135,7 +142,7 @@ def _configuration(config: Mapping[str, Any]) -> list[float]:
 
 def tokens(description: Description, earlier: Earlier) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Tokens (B, S, T) and which of them there are (B, S); the first is the configuration, always there."""
-    count, runs, points = earlier.loss.shape
+    count, runs = earlier.loss.shape[:2]
     known = np.isfinite(earlier.loss[:, :, 0])
     at = KNOTS + _LAGS + 1 + PLAIN_FEATURES + SCHEDULE_FEATURES
     out = np.zeros((count, runs + 1, TOKEN), dtype=np.float32)
@@ -235,7 +242,6 @@ class HistoryFlowPredictor(FlowPredictor):
         return self.finish(passage_cdf(lowest, np.arange(len(query)), log_target), query, horizon)
 
 
-def histories(corpus: Corpus, curve: Sequence[int] | NDArray, count: int, rng: np.random.Generator) -> Earlier:
+def histories(corpus: Corpus, curve: NDArray[np.integer], count: int, rng: np.random.Generator) -> Earlier:
     """Earlier runs for prefixes of curves ``curve`` (B,), ``count`` each where the group has so many."""
-    rows = np.asarray(curve, dtype=np.int64)
-    return Earlier.of(corpus, rows, choose_runs(corpus.group, rows, np.full(len(rows), count), rng))
+    return Earlier.of(corpus, curve, choose_runs(corpus.group, curve, np.full(len(curve), count), rng))

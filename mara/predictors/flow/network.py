@@ -17,7 +17,7 @@ TIME_FEATURES = 16
 
 
 class Encoder(nn.Module):
-    """Turns the description of a prefix into shifts that steer the residual blocks: (B, F) -> (B, D + 1, W)."""
+    """Turns what is known of a prefix into shifts that steer the residual blocks: (B, F) -> (B, D + 1, W)."""
 
     def __init__(self, features: int, hidden: int, width: int, depth: int) -> None:
         super().__init__()
@@ -37,6 +37,8 @@ class Encoder(nn.Module):
 
 class Velocity(nn.Module):
     """Velocity of paths (B, P, K) at times (B or 1, 1), given the encoded prefix (B, D + 1, W)."""
+
+    frequency: Tensor
 
     def __init__(self, knots: int, width: int, depth: int) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
 """The probability path from prior to data, and how its ends are paired.
 
-x_t = (1 - t) x_0 + t x_1 with velocity u_t = x_1 - x_0: conditional flow matching with straight lines (Lipman
-et al., arXiv 2210.02747, eq. 23 with sigma_min = 0; Tong et al., arXiv 2302.00482, independent coupling). The ends
-are paired independently: a minibatch transport plan would tie x_0 to the condition, which it is not when sampling.
+x_t = (1 - t) x_0 + t x_1 with velocity u_t = x_1 - x_0: conditional flow matching with straight lines
+(Lipman et al., arXiv 2210.02747, eq. 23 with sigma_min = 0; Tong et al., arXiv 2302.00482, independent
+coupling). The ends are paired independently: a minibatch transport plan would tie x_0 to the condition,
+which it is not when sampling.
 
 Shapes: B examples, K knots.
 """

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from mara.config.flow import FlowSettings
 from mara.curves.corpus import Corpus
@@ -58,7 +58,7 @@ class FlowPredictor(BasePredictor):
         self.recalibration: Recalibration | None = None
 
     def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
-        """Fit on the predictor part of the training split and synthetic curves, calibrate on the calibration split.
+        """Fit on the training split's predictor part and synthetic curves, calibrate on its own split.
 
         ``run`` says where to keep the checkpoint and the training log.
         """
@@ -75,13 +75,14 @@ class FlowPredictor(BasePredictor):
         self.standardizer = Standardizer.fit(inputs)
         half = torch.randn(settings.paths // 2, KNOTS, generator=generator)
         self.start = torch.cat([half, -half]).numpy()
-        data, features = torch.from_numpy(white.astype(np.float32)), torch.from_numpy(self.standardizer(inputs))
+        data = torch.from_numpy(white.astype(np.float32))
+        features = torch.from_numpy(self.standardizer(inputs))
         more = self._more_conditions(curves, examples, rng)
         network = self._build(features.shape[1])
         initialise(network, generator)
         noise = settings.training.input_noise
 
-        def objective(network: nn.Module, index: Tensor, generator: torch.Generator) -> Tensor:
+        def objective(network: FlowNetwork, index: Tensor, generator: torch.Generator) -> Tensor:
             target, seen = data[index], features[index]
             seen = seen + noise * torch.randn(seen.shape, generator=generator)
             source = independent_source(target, generator)
@@ -90,7 +91,7 @@ class FlowPredictor(BasePredictor):
             predicted = network(point, time, seen, *(part[index] for part in more))
             return (predicted.float() - velocity).square().mean()
 
-        def watch(averaged: nn.Module) -> dict[str, float]:
+        def watch(averaged: FlowNetwork) -> dict[str, float]:
             self._adopt(averaged)
             return {"calibration_ncrps": mean_ncrps(self._trial_cdf(watched), watched)}
 
@@ -126,9 +127,8 @@ class FlowPredictor(BasePredictor):
         """What the encoder reads of each training example (B, ...) besides its prefix: nothing."""
         return ()
 
-    def _adopt(self, network: nn.Module) -> None:
+    def _adopt(self, network: FlowNetwork) -> None:
         """Forecast with a copy of ``network`` from now on."""
-        assert isinstance(network, FlowNetwork)
         self.network = copy.deepcopy(network)
         self.velocity = copy.deepcopy(network.velocity).to(self._kind())
 
@@ -144,7 +144,7 @@ class FlowPredictor(BasePredictor):
             self._adopt(state["network"])
 
     def paths(self, description: Description, *more: Tensor) -> NDArray[np.float32]:
-        """Sampled knots (B, P, K) relative to each prefix's level; ``more`` is what else the encoder reads."""
+        """Sampled knots (B, P, K) relative to the levels; ``more`` is what else the encoder reads."""
         inputs = self.standardizer(raw_inputs(description, self.prior))
         white = np.empty((len(description), *self.start.shape), dtype=np.float32)
         start = torch.from_numpy(self.start)
@@ -178,7 +178,7 @@ class FlowPredictor(BasePredictor):
         return self.finish(self._crossed(prefixes, owner, target), questions, horizon)
 
     def finish(self, cdf: NDArray[np.float32], questions: Query, horizon: int) -> Forecast:
-        """Put window, calibration and what the prefix decides to shares of paths (R, 181) that have crossed."""
+        """Apply window, calibration and what the prefix decides to shares (R, 181) of paths that crossed."""
         cdf = self._reweighted(cdf, questions)
         if self.recalibration is not None:
             cdf = self.recalibration(cdf, questions.window)

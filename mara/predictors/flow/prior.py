@@ -1,12 +1,12 @@
 """The flow's source: a log-log slope as the mean and a Gaussian path about it, both read from the prefix.
 
-A knot's value is  mean + scale * sinh(a),  a = m + L (s * z),  z standard normal. L is unit lower triangular, so
-s_k z_k is the innovation of knot k given the nearer ones. Both scales follow the prefix (noise, slope, age) by least
-squares on the log of a size, m and L by regressing each knot on the nearer ones, all over the training prefixes;
-so the paths are as autocorrelated as real ones, smooth where the prefix is smooth and rough where it is rough. Zero
-solver steps return this prior: a calibrated slope forecast. The hyperbolic sine keeps heavy tails within reach of a
-network. A future that is cut off after k knots has exactly its first k innovations; the missing ones are standard
-normal.
+A knot's value is mean + scale * sinh(a), a = m + L (s * z), z standard normal. L is unit lower triangular,
+so s_k z_k is the innovation of knot k given the nearer ones. Both scales follow the prefix (noise, slope,
+age) by least squares on the log of a size, m and L by regressing each knot on the nearer ones, all over the
+training prefixes; so the paths are as autocorrelated as real ones, smooth where the prefix is smooth and
+rough where it is rough. Zero solver steps return this prior: a calibrated slope forecast. The hyperbolic
+sine keeps heavy tails within reach of a network. A future that is cut off after k knots has exactly its
+first k innovations; the missing ones are standard normal.
 
 Shapes: B prefixes, P paths, K knots.
 """

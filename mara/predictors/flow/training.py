@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from mara.config.flow import TrainingSettings
 from mara.files import atomic_path
 
-Objective = Callable[[nn.Module, Tensor, torch.Generator], Tensor]
+Network = TypeVar("Network", bound=nn.Module)
+Objective = Callable[[Network, Tensor, torch.Generator], Tensor]
 """(network, indices (B,) of the batch, generator) -> scalar loss."""
 
 
@@ -37,14 +38,14 @@ class Run:
 
 
 def train(
-    network: nn.Module,
-    objective: Objective,
+    network: Network,
+    objective: Objective[Network],
     examples: int,
     settings: TrainingSettings,
     generator: torch.Generator,
     run: Run,
-    watch: Callable[[nn.Module], dict[str, float]] | None = None,
-) -> nn.Module:
+    watch: Callable[[Network], dict[str, float]] | None = None,
+) -> Network:
     """Train ``network`` in place on ``examples`` many examples; returns a copy with averaged weights.
 
     Args:
@@ -78,7 +79,7 @@ def train(
         with torch.autocast("cpu", torch.bfloat16, enabled=settings.half_precision):
             loss = objective(network, index, generator)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         decay = min(settings.average, (step + 1) / (step + 10))

@@ -44,7 +44,7 @@ DIVERGED = 5.0
 
 @numba.njit(cache=True)
 def tidy_log(loss: NDArray, length: int, out: NDArray) -> None:
-    """Write the log of ``loss[:length]``; a bad point repeats the last good one, or at the start the first."""
+    """Write the log of ``loss[:length]``; a bad point repeats the last good one, at the start the first."""
     last = np.nan
     for n in range(length):
         value = loss[n]

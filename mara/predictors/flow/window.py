@@ -1,8 +1,9 @@
 """What a deadline says about the demand: a density ratio that reweights the crossing times of sampled paths.
 
-Paths know nothing of targets or windows. By Bayes' rule P(crossing in k | prefix, window) is proportional to
-P(crossing in k | prefix) r_k, with r_k = p(window | crossing in k, units) up to a factor. The ratio r is a small
-network of total demand, window and units trained, fitted by maximum likelihood of the reweighted forecasts on tasks.
+Paths know nothing of targets or windows. By Bayes' rule P(crossing in k | prefix, window) is proportional
+to P(crossing in k | prefix) r_k, with r_k = p(window | crossing in k, units) up to a factor. The ratio r is
+a small network of total demand, window and units trained, fitted by maximum likelihood of the reweighted
+forecasts on tasks.
 Questions without a window are left as they are.
 
 Shapes: B questions, K knots, L = K + 1 intervals, the last one beyond the last knot or never, H horizon.
@@ -102,7 +103,7 @@ class WindowRatio:
             logits = log_share[rows] + network(data[rows])
             loss = crossing_loss(logits, interval[rows], last[rows])
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         return cls(network.eval())
 
