@@ -1,17 +1,6 @@
 # Allocators: weights tuned on training episodes, networks trained on them.
 
 
-def method_forecasts(method, pool):
-    """Forecast table that a method reads on a pool; nothing for methods that read none."""
-    predictor = METHODS[method].predictor
-    return [f"results/forecasts/{predictor}/{pool}"] if predictor else []
-
-
-def forecasts_option(method, pool):
-    """The same as a command-line option."""
-    return " ".join(f"--forecasts {path}" for path in method_forecasts(method, pool))
-
-
 rule tune:
     """Tune a method's weights on training episodes of the setting it is tested in."""
     input:
@@ -26,6 +15,8 @@ rule tune:
         "results/logs/tune/{scenario}/load{load}/{method}.log",
     benchmark:
         "results/benchmarks/tune/{scenario}/load{load}/{method}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1500,
@@ -43,21 +34,8 @@ rule tune:
         forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
         seed=STUDY.seeds.allocators,
     shell:
-        "{PYTHON} -m mara.stages.tune --settings {params.settings:q} --method {wildcards.method} --pool {input.pool} "
+        "python -m mara.stages.tune --settings {params.settings:q} --method {wildcards.method} --pool {input.pool} "
         "--trace {input.trace} {params.forecasts} --seed {params.seed} --output {output} > {log} 2>&1"
-
-
-# Courses of the transformer's curriculum: (scenario, load).
-COURSES = [("standard", load_name(load)) for load in STUDY.training_loads] + [
-    (scenario, load_name(1.0)) for scenario in STUDY.training_scenarios
-]
-
-
-def index_on(predictor):
-    """The tuned index that reads the same forecasts: where the transformer starts from."""
-    return next(
-        name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == predictor
-    )
 
 
 rule train_mat:
@@ -79,6 +57,8 @@ rule train_mat:
         "results/logs/train_mat/{method}/seed{seed}.log",
     benchmark:
         "results/benchmarks/train_mat/{method}/seed{seed}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=3000,
@@ -87,7 +67,7 @@ rule train_mat:
         settings=lambda wildcards: mat_settings(wildcards.method),
         forecasts=lambda wildcards: forecasts_option(wildcards.method, "training"),
     shell:
-        "{PYTHON} -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
+        "python -m mara.stages.train_mat --settings {params.settings:q} --pool {input.pool} "
         "--traces {input.traces} --indices {input.indices} {params.forecasts} --seed {wildcards.seed} "
         "--threads {threads} --checkpoints results/.checkpoints --output {output.policy} "
         "--training-log {output.log} > {log} 2>&1"
@@ -106,6 +86,8 @@ rule shaping:
         "results/logs/shaping.log",
     benchmark:
         "results/benchmarks/shaping.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -113,5 +95,5 @@ rule shaping:
     params:
         settings=json.dumps({"cluster": SETTINGS.cluster.model_dump(mode="json")}, sort_keys=True),
     shell:
-        "{PYTHON} -m mara.stages.check_shaping --settings {params.settings:q} --pool {input.pool} "
+        "python -m mara.stages.check_shaping --settings {params.settings:q} --pool {input.pool} "
         "--trace {input.trace} --output {output} > {log} 2>&1"

@@ -1,21 +1,6 @@
 # What becomes of every task, method by method.
 
 
-def method_weights_file(wildcards):
-    """Weights that a method reads: tuned for the very setting, or trained once for all settings."""
-    weights = METHODS[wildcards.method].weights
-    if weights == "tuned":
-        return [f"results/tuned/{wildcards.scenario}/load{wildcards.load}/{wildcards.method}.json"]
-    if weights == "trained":
-        return [f"results/mat/{wildcards.method}/seed{wildcards.seed}/policy.pt"]
-    return []
-
-
-def simulation_stage(method):
-    """Learned policies step many episodes side by side; all others are compiled."""
-    return "simulate_mat" if METHODS[method].weights == "trained" else "simulate"
-
-
 rule outcomes:
     """Run one method on the episodes of one setting."""
     input:
@@ -31,6 +16,8 @@ rule outcomes:
         "results/logs/outcomes/{pool}/{scenario}/load{load}/{method}/seed{seed}.log",
     benchmark:
         "results/benchmarks/outcomes/{pool}/{scenario}/load{load}/{method}/seed{seed}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1500,
@@ -48,7 +35,7 @@ rule outcomes:
         stage=lambda wildcards: simulation_stage(wildcards.method),
         seed=STUDY.seeds.allocators,
     shell:
-        "{PYTHON} -m mara.stages.{params.stage} --settings {params.settings:q} --method {wildcards.method} "
+        "python -m mara.stages.{params.stage} --settings {params.settings:q} --method {wildcards.method} "
         "--pool {input.pool} --trace {input.trace} {params.forecasts} {params.weights} --seed {params.seed} "
         "--output {output} > {log} 2>&1"
 
@@ -66,6 +53,8 @@ rule bound:
         "results/logs/bound/{pool}/{scenario}/load{load}.log",
     benchmark:
         "results/benchmarks/bound/{pool}/{scenario}/load{load}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1500,
@@ -79,5 +68,5 @@ rule bound:
             sort_keys=True,
         ),
     shell:
-        "{PYTHON} -m mara.stages.bound --settings {params.settings:q} --pool {input.pool} --trace {input.trace} "
+        "python -m mara.stages.bound --settings {params.settings:q} --pool {input.pool} --trace {input.trace} "
         "--output {output.plan} --certificate {output.certificate} > {log} 2>&1"

@@ -1,11 +1,6 @@
 # Predictors: fitted once, then asked about every task after every unit.
 
 
-def predictor_code(stage):
-    """Stamps of a stage and of the one predictor that a job runs."""
-    return lambda wildcards: code(stage, *predictor_row(wildcards.predictor).modules)
-
-
 rule fit_predictor:
     """Fit one predictor on the training curves, and calibrate it where it is calibrated."""
     input:
@@ -17,6 +12,8 @@ rule fit_predictor:
         "results/logs/fit_predictor/{predictor}.log",
     benchmark:
         "results/benchmarks/fit_predictor/{predictor}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2500,
@@ -25,7 +22,7 @@ rule fit_predictor:
         settings=lambda wildcards: predictor_settings(wildcards.predictor),
         seed=STUDY.seeds.predictors,
     shell:
-        "{PYTHON} -m mara.stages.fit_predictor --settings {params.settings:q} "
+        "python -m mara.stages.fit_predictor --settings {params.settings:q} "
         "--predictor {wildcards.predictor} --seed {params.seed} --output {output} > {log} 2>&1"
 
 
@@ -43,6 +40,8 @@ rule train_predictor:
         "results/benchmarks/train_predictor/{predictor}.tsv"
     wildcard_constraints:
         predictor="|".join(TRAINED_PREDICTORS),
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=3000,
@@ -52,7 +51,7 @@ rule train_predictor:
         module=lambda wildcards: f"mara.{predictor_row(wildcards.predictor).modules[0]}",
         seed=STUDY.seeds.predictors,
     shell:
-        "{PYTHON} -m mara.stages.train_predictor --settings {params.settings:q} "
+        "python -m mara.stages.train_predictor --settings {params.settings:q} "
         "--predictor {wildcards.predictor} --module {params.module} --seed {params.seed} --threads {threads} "
         "--checkpoints results/.checkpoints --output {output.model} --training-log {output.log} > {log} 2>&1"
 
@@ -69,16 +68,18 @@ rule add_deadline:
         "results/logs/add_deadline/{predictor}.log",
     benchmark:
         "results/benchmarks/add_deadline/{predictor}.tsv"
-    params:
-        seed=STUDY.seeds.predictors,
     wildcard_constraints:
         predictor="flow_deadline",
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2500,
         runtime=30,
+    params:
+        seed=STUDY.seeds.predictors,
     shell:
-        "{PYTHON} -m mara.stages.add_deadline --flow {input.flow} --seed {params.seed} --output {output} "
+        "python -m mara.stages.add_deadline --flow {input.flow} --seed {params.seed} --output {output} "
         "> {log} 2>&1"
 
 
@@ -98,10 +99,12 @@ rule forecasts:
         "results/logs/forecasts/{predictor}/{pool}.log",
     benchmark:
         "results/benchmarks/forecasts/{predictor}/{pool}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2500,
         runtime=60,
     shell:
-        "{PYTHON} -m mara.stages.tabulate --predictor {wildcards.predictor} "
+        "python -m mara.stages.tabulate --predictor {wildcards.predictor} "
         "--model {input.model} --pool {input.pool} --output {output} > {log} 2>&1"

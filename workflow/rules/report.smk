@@ -36,6 +36,8 @@ rule figure:
         "results/benchmarks/figure/{figure}.tsv"
     wildcard_constraints:
         figure="|".join(FIGURES),
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -45,7 +47,7 @@ rule figure:
             f"--{option} results/tables/{table}.csv" for option, table in FIGURES[wildcards.figure].items()
         ),
     shell:
-        "{PYTHON} -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
+        "python -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
         "> {log} 2>&1"
 
 
@@ -61,6 +63,8 @@ rule sample_curves:
         "results/logs/sample_curves.log",
     benchmark:
         "results/benchmarks/sample_curves.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -68,7 +72,7 @@ rule sample_curves:
     params:
         seed=STUDY.seeds.workload,
     shell:
-        "{PYTHON} -m mara.stages.sample_curves --seed {params.seed} --curves {output.curves} "
+        "python -m mara.stages.sample_curves --seed {params.seed} --curves {output.curves} "
         "--corpus {output.corpus} > {log} 2>&1"
 
 
@@ -89,6 +93,8 @@ rule forecast_fans:
         "results/logs/forecast_fans.log",
     benchmark:
         "results/benchmarks/forecast_fans.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -96,7 +102,7 @@ rule forecast_fans:
     params:
         seed=STUDY.seeds.test,
     shell:
-        "{PYTHON} -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} "
+        "python -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} "
         "--output {output} > {log} 2>&1"
 
 
@@ -115,6 +121,8 @@ rule gantt:
         "results/logs/gantt.log",
     benchmark:
         "results/benchmarks/gantt.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -130,7 +138,7 @@ rule gantt:
         lara=" ".join(method_forecasts("lara", "supervised")),
         mara=" ".join(method_forecasts("mara", "supervised")),
     shell:
-        "{PYTHON} -m mara.stages.log_episode --settings {params.settings:q} --pool {input.pool} "
+        "python -m mara.stages.log_episode --settings {params.settings:q} --pool {input.pool} "
         "--trace {input.trace} --lara-forecasts {params.lara} --mara-forecasts {params.mara} "
         "--policy {input.policy} --events {output.events} --tasks {output.tasks} > {log} 2>&1"
 
@@ -151,12 +159,14 @@ rule training_curves:
         "results/logs/training_curves.log",
     benchmark:
         "results/benchmarks/training_curves.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} -m mara.stages.training_curves --flow {input.flow} --mat {input.mat} "
+        "python -m mara.stages.training_curves --flow {input.flow} --mat {input.mat} "
         "--flow-table {output.flow} --mat-table {output.mat} > {log} 2>&1"
 
 
@@ -171,12 +181,14 @@ rule runtime_table:
         "results/logs/runtime_table.log",
     benchmark:
         "results/benchmarks/runtime_table.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=500,
         runtime=5,
     shell:
-        "{PYTHON} -m mara.stages.runtime_table --benchmarks results/benchmarks --output {output} > {log} 2>&1"
+        "python -m mara.stages.runtime_table --benchmarks results/benchmarks --output {output} > {log} 2>&1"
 
 
 rule provenance:
@@ -191,6 +203,8 @@ rule provenance:
         "results/logs/provenance.log",
     benchmark:
         "results/benchmarks/provenance.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=500,
@@ -198,7 +212,7 @@ rule provenance:
     params:
         settings=as_json(SETTINGS),
     shell:
-        "{PYTHON} -m mara.stages.provenance --settings {params.settings:q} --output {output.provenance} "
+        "python -m mara.stages.provenance --settings {params.settings:q} --output {output.provenance} "
         "--settings-file {output.settings} > {log} 2>&1"
 
 
@@ -220,11 +234,13 @@ rule report:
         "results/logs/report.log",
     benchmark:
         "results/benchmarks/report.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} -m mara.stages.write_report --tables results/tables --figures results/figures "
+        "python -m mara.stages.write_report --tables results/tables --figures results/figures "
         "--provenance {input.provenance} --settings-file {input.settings} --page {output.page} "
         "--summary {output.summary} > {log} 2>&1"

@@ -1,71 +1,5 @@
 # Tables: every suite is a list of settings, every setting a comparison of methods.
 
-MAIN_BOUND = SETTINGS.evaluation.bound
-
-
-def suite_settings():
-    """(suite, workload, load) -> (pool, scenario, methods, whether the optimum is computed)."""
-    unit = load_name(1.0)
-    listed = {
-        ("in_distribution", "supervised", unit): (
-            "supervised",
-            "standard",
-            STUDY.methods,
-            True,
-        )
-    }
-    for load in sorted(set(STUDY.loads) - {1.0}):
-        key = ("unseen_load", "supervised", load_name(load))
-        listed[key] = ("supervised", "standard", STUDY.methods, True)
-    for family in STUDY.held_out_families:
-        listed["held_out_family", family, unit] = (
-            family,
-            "standard",
-            STUDY.methods,
-            True,
-        )
-    if STUDY.attribution:
-        listed["attribution", "supervised", unit] = (
-            "supervised",
-            "standard",
-            STUDY.attribution,
-            False,
-        )
-    if STUDY.ablation:
-        listed["ablation", "supervised", unit] = (
-            "supervised",
-            "standard",
-            STUDY.ablation,
-            False,
-        )
-    for scenario in STUDY.stress_scenarios:
-        listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, False)
-    return listed
-
-
-SUITE_SETTINGS = suite_settings()
-
-
-def method_seeds(method):
-    """Training seeds of a method; methods that are not trained have the one seed 0."""
-    if METHODS[method].weights != "trained":
-        return (0,)
-    return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
-
-
-def setting_runs(wildcards):
-    """(method, seed, outcome file) of every run of a setting."""
-    pool, scenario, methods, bounded = SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load]
-    place = f"{pool}/{scenario}/load{wildcards.load}"
-    runs = [
-        (method, seed, f"results/outcomes/{place}/{method}/seed{seed}.parquet")
-        for method in methods
-        for seed in method_seeds(method)
-    ]
-    if bounded:
-        runs.append((MAIN_BOUND, 0, f"results/bound/{place}.parquet"))
-    return runs
-
 
 rule evaluate_setting:
     """Compare the methods of a suite in one setting."""
@@ -81,6 +15,8 @@ rule evaluate_setting:
         "results/logs/evaluate_setting/{suite}/{workload}/load{load}.log",
     benchmark:
         "results/benchmarks/evaluate_setting/{suite}/{workload}/load{load}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -91,22 +27,9 @@ rule evaluate_setting:
             f"--run {method} {seed} {path}" for method, seed, path in setting_runs(wildcards)
         ),
     shell:
-        "{PYTHON} -m mara.stages.evaluate_setting --settings {params.settings:q} --suite {wildcards.suite} "
+        "python -m mara.stages.evaluate_setting --settings {params.settings:q} --suite {wildcards.suite} "
         "--workload {wildcards.workload} --load {wildcards.load} --pool {input.pool} {params.runs} "
         "--output {output} > {log} 2>&1"
-
-
-SUITE_TABLES = (
-    "completion",
-    "comparisons",
-    "gap",
-    "effects",
-    "attribution",
-    "ablation",
-    "stress",
-    "fairness",
-    "fairness_groups",
-)
 
 
 rule collect_tables:
@@ -122,12 +45,14 @@ rule collect_tables:
         "results/logs/collect_tables.log",
     benchmark:
         "results/benchmarks/collect_tables.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} -m mara.stages.collect_tables --settings-evaluated {input.settings} --output results/tables "
+        "python -m mara.stages.collect_tables --settings-evaluated {input.settings} --output results/tables "
         "> {log} 2>&1"
 
 
@@ -143,12 +68,14 @@ rule prediction_scores:
         "results/logs/prediction_scores/{predictor}.log",
     benchmark:
         "results/benchmarks/prediction_scores/{predictor}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2500,
         runtime=30,
     shell:
-        "{PYTHON} -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
+        "python -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
         "--output {output} > {log} 2>&1"
 
 
@@ -165,6 +92,8 @@ rule prediction_tables:
         "results/logs/prediction_tables.log",
     benchmark:
         "results/benchmarks/prediction_tables.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -172,7 +101,7 @@ rule prediction_tables:
     params:
         settings=as_json(SETTINGS.evaluation),
     shell:
-        "{PYTHON} -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
+        "python -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
         "--prediction {output.prediction} --differences {output.differences} "
         "--calibration {output.calibration} > {log} 2>&1"
 
@@ -194,6 +123,8 @@ rule claims:
         "results/logs/claims.log",
     benchmark:
         "results/benchmarks/claims.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -201,5 +132,5 @@ rule claims:
     params:
         settings=as_json(SETTINGS.evaluation),
     shell:
-        "{PYTHON} -m mara.stages.judge_claims --settings {params.settings:q} --tables results/tables "
+        "python -m mara.stages.judge_claims --settings {params.settings:q} --tables results/tables "
         "--claims {output.claims} --losses {output.losses} > {log} 2>&1"

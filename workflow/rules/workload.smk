@@ -13,6 +13,8 @@ rule task_pool:
         "results/logs/task_pool/{pool}.log",
     benchmark:
         "results/benchmarks/task_pool/{pool}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -24,7 +26,7 @@ rule task_pool:
         part=lambda wildcards: (f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else ""),
         seed=lambda wildcards: POOLS[wildcards.pool][3],
     shell:
-        "{PYTHON} -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
+        "python -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
         "--split {params.split} {params.part} --seed {params.seed} "
         "--output {output.pool} --card {output.card} > {log} 2>&1"
 
@@ -41,6 +43,8 @@ rule training_load:
         "results/logs/training_load.log",
     benchmark:
         "results/benchmarks/training_load.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1500,
@@ -58,7 +62,7 @@ rule training_load:
         ),
         seed=STUDY.seeds.workload,
     shell:
-        "{PYTHON} -m mara.stages.calibrate_load --settings {params.settings:q} --seed {params.seed} "
+        "python -m mara.stages.calibrate_load --settings {params.settings:q} --seed {params.seed} "
         "--pool {input.pool} --forecasts {input.forecasts} --output {output} > {log} 2>&1"
 
 
@@ -75,6 +79,8 @@ rule trace:
         "results/logs/trace/{pool}/{scenario}/load{load}.log",
     benchmark:
         "results/benchmarks/trace/{pool}/{scenario}/load{load}.tsv"
+    conda:
+        "../envs/mara.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -91,6 +97,6 @@ rule trace:
         episodes=lambda wildcards: EPISODES[wildcards.pool],
         seed=lambda wildcards: POOLS[wildcards.pool][3],
     shell:
-        "{PYTHON} -m mara.stages.make_trace --settings {params.settings:q} --pool {input.pool} "
+        "python -m mara.stages.make_trace --settings {params.settings:q} --pool {input.pool} "
         "--training-load {input.training_load} --load {wildcards.load} --episodes {params.episodes} "
         "--seed {params.seed} --output {output.trace} --card {output.card} > {log} 2>&1"

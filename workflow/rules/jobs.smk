@@ -1,0 +1,203 @@
+# What jobs read: settings, forecasts, weights and runs, by wildcard.
+
+
+def scenario_arrivals(name):
+    """Arrival settings of a scenario."""
+    scenario = STUDY.scenarios.get(name)
+    return scenario.arrivals if scenario and scenario.arrivals else SETTINGS.arrivals
+
+
+def scenario_cluster(name):
+    """Cluster settings of a scenario."""
+    scenario = STUDY.scenarios.get(name)
+    return scenario.cluster if scenario and scenario.cluster else SETTINGS.cluster
+
+
+def load_name(load):
+    """The load as it stands in paths: 1, 1.25, 2."""
+    return f"{load:g}"
+
+
+def method_weights(method):
+    """Weights of a method's allocator before any tuning, as they stand in the settings."""
+    section = {
+        "srpt": "estimates",
+        "least_laxity": "estimates",
+        "moore_hodgson": "estimates",
+    }.get(METHODS[method].allocator, METHODS[method].allocator)
+    weights = getattr(SETTINGS.allocators, section, None)
+    return weights.model_dump(mode="json") if weights else {}
+
+
+def predictor_settings(predictor):
+    """The JSON of the settings' sections that a predictor reads."""
+    chosen = {}
+    for place in predictor_row(predictor).settings:
+        section, branch, keys = SETTINGS, chosen, place.split(".")
+        for key in keys[:-1]:
+            section, branch = getattr(section, key), branch.setdefault(key, {})
+        branch[keys[-1]] = getattr(section, keys[-1]).model_dump(mode="json")
+    return json.dumps(chosen, sort_keys=True)
+
+
+def mat_settings(method):
+    """The transformer's settings for a method: those of the run, changed where the method is an ablation."""
+    _, changes = MAT_VARIANTS.get(method, ("", {}))
+    mat = SETTINGS.mat.model_dump(mode="json") | changes
+    clusters = [scenario_cluster(scenario).model_dump(mode="json") for scenario, _ in COURSES]
+    return json.dumps({"mat": mat, "clusters": clusters}, sort_keys=True)
+
+
+# Predictors with a network, with and without the deadline as an input.
+TRAINED_PREDICTORS = [
+    name + suffix for name, row in PREDICTORS.items() if row.logs_training for suffix in ("", DEADLINE)
+]
+
+
+def warn_of_too_many_cores(cores):
+    """Say once that more jobs than cores do not help."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if cores and available and cores > available:
+        print(
+            f"note: --cores {cores}, but this machine has {available}: jobs share them; nothing is gained.",
+            file=sys.stderr,
+        )
+
+
+def print_claims(claims, report):
+    """Print the verdicts and where to read on."""
+    if not claims.is_file():
+        return
+    with claims.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    print(f"\n{'claim':<7}{'published':<34}{'measured':>10}  {'95 % interval':<20}holds")
+    for row in rows:
+        interval = "[{:.4f}, {:.4f}]".format(float(row["ci_low"] or "nan"), float(row["ci_high"] or "nan"))
+        measured = float(row["measured"] or "nan")
+        print(f"{row['claim']:<7}{row['published'][:32]:<34}{measured:>10.4f}  {interval:<20}{row['holds']}")
+    if report.is_file():
+        print(f"\nReport: {report.resolve()}")
+
+
+def predictor_code(stage):
+    """Stamps of a stage and of the one predictor that a job runs."""
+    return lambda wildcards: code(stage, *predictor_row(wildcards.predictor).modules)
+
+
+def method_forecasts(method, pool):
+    """Forecast table that a method reads on a pool; nothing for methods that read none."""
+    predictor = METHODS[method].predictor
+    return [f"results/forecasts/{predictor}/{pool}"] if predictor else []
+
+
+def forecasts_option(method, pool):
+    """The same as a command-line option."""
+    return " ".join(f"--forecasts {path}" for path in method_forecasts(method, pool))
+
+
+# Courses of the transformer's curriculum: (scenario, load).
+COURSES = [("standard", load_name(load)) for load in STUDY.training_loads] + [
+    (scenario, load_name(1.0)) for scenario in STUDY.training_scenarios
+]
+
+
+def index_on(predictor):
+    """The tuned index that reads the same forecasts: where the transformer starts from."""
+    return next(
+        name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == predictor
+    )
+
+
+def method_weights_file(wildcards):
+    """Weights that a method reads: tuned for the very setting, or trained once for all settings."""
+    weights = METHODS[wildcards.method].weights
+    if weights == "tuned":
+        return [f"results/tuned/{wildcards.scenario}/load{wildcards.load}/{wildcards.method}.json"]
+    if weights == "trained":
+        return [f"results/mat/{wildcards.method}/seed{wildcards.seed}/policy.pt"]
+    return []
+
+
+def simulation_stage(method):
+    """Learned policies step many episodes side by side; all others are compiled."""
+    return "simulate_mat" if METHODS[method].weights == "trained" else "simulate"
+
+
+MAIN_BOUND = SETTINGS.evaluation.bound
+
+
+def suite_settings():
+    """(suite, workload, load) -> (pool, scenario, methods, whether the optimum is computed)."""
+    unit = load_name(1.0)
+    listed = {
+        ("in_distribution", "supervised", unit): (
+            "supervised",
+            "standard",
+            STUDY.methods,
+            True,
+        )
+    }
+    for load in sorted(set(STUDY.loads) - {1.0}):
+        key = ("unseen_load", "supervised", load_name(load))
+        listed[key] = ("supervised", "standard", STUDY.methods, True)
+    for family in STUDY.held_out_families:
+        listed["held_out_family", family, unit] = (
+            family,
+            "standard",
+            STUDY.methods,
+            True,
+        )
+    if STUDY.attribution:
+        listed["attribution", "supervised", unit] = (
+            "supervised",
+            "standard",
+            STUDY.attribution,
+            False,
+        )
+    if STUDY.ablation:
+        listed["ablation", "supervised", unit] = (
+            "supervised",
+            "standard",
+            STUDY.ablation,
+            False,
+        )
+    for scenario in STUDY.stress_scenarios:
+        listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, False)
+    return listed
+
+
+SUITE_SETTINGS = suite_settings()
+
+
+def method_seeds(method):
+    """Training seeds of a method; methods that are not trained have the one seed 0."""
+    if METHODS[method].weights != "trained":
+        return (0,)
+    return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
+
+
+def setting_runs(wildcards):
+    """(method, seed, outcome file) of every run of a setting."""
+    pool, scenario, methods, bounded = SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load]
+    place = f"{pool}/{scenario}/load{wildcards.load}"
+    runs = [
+        (method, seed, f"results/outcomes/{place}/{method}/seed{seed}.parquet")
+        for method in methods
+        for seed in method_seeds(method)
+    ]
+    if bounded:
+        runs.append((MAIN_BOUND, 0, f"results/bound/{place}.parquet"))
+    return runs
+
+
+SUITE_TABLES = (
+    "completion",
+    "comparisons",
+    "gap",
+    "effects",
+    "attribution",
+    "ablation",
+    "stress",
+    "fairness",
+    "fairness_groups",
+)
