@@ -26,8 +26,11 @@ EPISODE = 0
 def node_slots(events: pd.DataFrame) -> pd.DataFrame:
     """Spread the runs of an event log over their slots: columns slot, node, task."""
     runs = events[events["kind"] == "run"]
+    columns = (runs[name].astype(int).tolist() for name in ("slot", "end", "node", "task"))
     rows = [
-        (slot, run.node, run.task) for run in runs.itertuples() for slot in range(int(run.slot), int(run.end))
+        (slot, node, task)
+        for first, end, node, task in zip(*columns, strict=True)
+        for slot in range(first, end)
     ]
     return pd.DataFrame(rows, columns=["slot", "node", "task"])
 

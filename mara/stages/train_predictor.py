@@ -8,8 +8,10 @@ import torch
 
 from mara.code_stamps import PACKAGE
 from mara.curves.corpus import load_corpus
-from mara.errors import exit_on_input_error
+from mara.errors import InputError, exit_on_input_error
 from mara.files import atomic_path
+from mara.predictors.direct import DirectPredictor
+from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.flow.training import Run
 from mara.predictors.registry import make_predictor
 from mara.stages.arguments import generator_for, read_settings, stage_parser
@@ -37,6 +39,8 @@ def main() -> None:
         [PACKAGE / "curves" / "data"],
     )
     predictor = make_predictor(arguments.predictor, settings.predictors, settings.flow, settings.direct)
+    if not isinstance(predictor, FlowPredictor | DirectPredictor):
+        raise InputError(f"--predictor {arguments.predictor}: has no network to train; use fit_predictor")
     rng = generator_for(arguments.seed, "fit", arguments.predictor)
     with atomic_path(arguments.training_log) as log:
         predictor.fit(load_corpus(), rng, Run(checkpoint, log))
