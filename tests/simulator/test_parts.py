@@ -49,7 +49,7 @@ def test_progress_is_one_exactly_where_the_target_is_reached(curves):
 
 
 def test_progress_of_a_geometric_fall_is_a_straight_line(curves):
-    """With the loss falling by the same factor each unit, progress grows by the same step (smoothing aside)."""
+    """With the loss falling by one factor each unit, progress grows by one step (smoothing aside)."""
     pool = make_pool(curves, TaskSettings(templates=1, reference="own"), np.random.default_rng(3))
     loss = np.full_like(curves.loss, np.nan)
     row = pool.rows_in(curves)[0]
@@ -64,11 +64,6 @@ def test_only_what_a_module_imports_marks_its_compiled_code(tmp_path, monkeypatc
     package.mkdir()
     sources = {"top": "from mara.middle import f", "middle": "import mara.deep", "deep": "", "other": ""}
     for name, text in sources.items():
-        "top": "from mara.middle import f",
-        "middle": "import mara.deep",
-        "deep": "",
-        "other": "",
-    }.items():
         (package / f"{name}.py").write_text(text)
     monkeypatch.setattr(jit, "PACKAGE_ROOT", tmp_path)
 
