@@ -35,13 +35,13 @@ class LookaheadSettings(Section):
     """Rounds of labelling and regression; from the second on the states are those that the policy itself visits."""
     states: int = Field(8_000, ge=1)
     """States at which deviations are tried, in all rounds together."""
-    deviations: int = Field(8, ge=1)
+    deviations: int = Field(32, ge=1)
     """Deviations (node, task) tried in each state."""
     hold: int = Field(4, ge=1)
     """Slots for which a deviation is held."""
     horizon: int = Field(20, ge=1)
     """Slots of each roll-out; what comes after is judged by the worth of the state."""
-    epochs: int = Field(2, ge=1)
+    epochs: int = Field(3, ge=1)
     """Passes over the labelled states."""
     batch: int = Field(256, ge=1)
     """States per gradient step."""
@@ -53,7 +53,7 @@ class LookaheadSettings(Section):
     """Logits per completed task of advantage: the inverse temperature of the improved policy."""
     trust: tuple[float, ...] = (0.0, 0.5, 1.0)
     """Factors on the learned part of the logits among which training episodes choose; 0 is the policy of before."""
-    trust_episodes: int = Field(64, ge=1)
+    trust_episodes: int = Field(32, ge=1)
     """Training episodes of each setting on which they are compared."""
 
 

@@ -1,8 +1,9 @@
 """Regression of the advantages that look-ahead found: the network's logits become (scaled) advantages.
 
 With logits z of the parallel pass along the index's own picks, the predicted advantage of "task k on node m" is
-(z[m, k] - z[m, index's pick]) / scale. Minimised is the squared error to single samples, whose minimum is the expected
-advantage given the observation. Acting greedily on z is then one step of policy improvement over the index, and
+(z[m, k] - z[m, index's pick]) / scale. Minimised is the squared error to single samples with a free constant for each
+state: all labels of a state share the noise of the same roll-out of the index, which would otherwise be learned by
+heart. The minimum is the expected advantage given the observation. Acting greedily on z is then one step of policy improvement over the index, and
 the softmax of z the policy that a penalty on the divergence from the index would give.
 
 S states, D deviations, M nodes, K candidates.
@@ -30,6 +31,12 @@ def predicted(network: MatNetwork, states: Labelled, scale: float) -> Tensor:
     own = states.base.gather(1, states.node)
     gap: Tensor = logits[rows, states.node, states.action] - logits[rows, states.node, own]
     return gap / scale
+
+
+def centred(values: Tensor) -> Tensor:
+    """Take the index's own action, whose advantage is 0, in as one more column, and the state's mean off."""
+    whole = torch.nn.functional.pad(values, (0, 1))
+    return whole - whole.mean(dim=1, keepdim=True)
 
 
 def regress(
@@ -71,7 +78,7 @@ def regress(
             index = shuffled[which][at[which] : at[which] + settings.batch]
             at[which] += settings.batch
             batch = data[which].rows(index)
-            loss = (predicted(network, batch, settings.scale) - batch.advantage).square().mean()
+            loss = centred(predicted(network, batch, settings.scale) - batch.advantage).square().mean()
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -98,6 +105,6 @@ def held_back_score(network: MatNetwork, states: Labelled, scale: float, batch: 
     with torch.no_grad():
         for index in torch.arange(len(states)).split(batch):
             rows = states.rows(index)
-            error += float((predicted(network, rows, scale) - rows.advantage).square().sum())
-            square += float(rows.advantage.square().sum())
+            error += float(centred(predicted(network, rows, scale) - rows.advantage).square().sum())
+            square += float(centred(rows.advantage).square().sum())
     return 1 - error / max(square, 1e-12)

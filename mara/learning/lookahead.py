@@ -49,7 +49,7 @@ def score_table(world: Lanes) -> np.ndarray:
     speed, are not followed by it.
     """
     problem = world.prepared.problem
-    longest = int((problem.deadline - problem.arrival).max())
+    longest = int((world.trace.deadline - world.trace.arrival).max())
     table = np.empty((problem.cdf.shape[0], longest + 1), np.float32)
     speed = float(world.cluster.speeds.mean())
     _tabulate(problem, new_state(1, 1, 1, 0, 0), world.index.params, world.forecasts.offset, speed, table)

@@ -272,7 +272,7 @@ def _describe_pairs(
             out.pair[m, k, 4] = chosen
             if chosen:
                 out.base[m] = k
-            out.prior[m, k] = max(view.score[i] - best, -10.0)
+            out.prior[m, k] = min(max(view.score[i] - best, -10.0), 0.0)
             if not plain:
                 out.prior[m, k] = 0.0 if chosen else out.prior[m, k] - _LIFT
 
