@@ -105,7 +105,7 @@ class TunerSettings(Section):
 
     population: int = Field(default=10, ge=4)
     """Candidates a generation."""
-    generations: int = Field(default=10, ge=1)
+    generations: int = Field(default=7, ge=1)
     """Generations."""
     step: float = Field(default=0.25, gt=0, le=1)
     """First standard deviation of the search, as a share of each weight's range."""

@@ -25,7 +25,7 @@ class NetworkSettings(Section):
     candidates_min: int = Field(24, ge=1)
     """Tasks kept as tokens at the least, however few nodes there are."""
     idle_margin: float = Field(12.0, gt=0)
-    """How far (in logits) idling starts below the best task; learning may move it."""
+    """How far (in the prior's units) idling starts below the best task; learning may move it."""
 
 
 class LookaheadSettings(Section):
@@ -33,7 +33,7 @@ class LookaheadSettings(Section):
 
     rounds: int = Field(1, ge=1)
     """Rounds of labelling and regression; from the second on the states are those that the policy itself visits."""
-    states: int = Field(8_000, ge=1)
+    states: int = Field(30_000, ge=1)
     """States at which deviations are tried, in all rounds together."""
     deviations: int = Field(32, ge=1)
     """Deviations (node, task) tried in each state."""
@@ -75,8 +75,11 @@ class ImitationSettings(Section):
 class PpoSettings(Section):
     """Proximal policy optimisation with a team reward and γ = 1."""
 
-    updates: int = Field(24, ge=0)
+    updates: int = Field(6, ge=0)
     """Updates; 0 leaves the policy as the stage before made it."""
+    sharpen: float = Field(8.0, ge=1)
+    """Factor on the logits before the first update, where the index is their prior: greedy choices stay as they
+    are, and sampled ones come near them."""
     episodes: int = Field(16, ge=1)
     """Whole episodes played for each update."""
     epochs: int = Field(2, ge=1)

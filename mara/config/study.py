@@ -35,13 +35,13 @@ class Episodes(Section):
 
     training: int = Field(256, ge=1)
     """Episodes on which allocators are trained."""
-    tuning: int = Field(120, ge=1)
+    tuning: int = Field(80, ge=1)
     """The first of the training episodes on which allocators with a few weights are tuned."""
     calibration: int = Field(300, ge=1)
     """Episodes on which the arrival rate of the training load is found."""
     validation: int = Field(200, ge=1)
     """Episodes on which choices between variants are made."""
-    test: int = Field(300, ge=1)
+    test: int = Field(240, ge=1)
     """Episodes of every test setting; looked at by the final evaluation only."""
     bound: int = Field(60, ge=1)
     """The first of the test episodes for which the clairvoyant optimum is computed."""
@@ -131,7 +131,7 @@ class StudySettings(Section):
     """Methods of the ablation at the training load; empty leaves the suite out."""
     scenarios: dict[ScenarioName, Scenario] = Field(default_factory=lambda: dict(SCENARIOS))
     """Settings that differ from the standard one, by name."""
-    stress_scenarios: tuple[str, ...] = ("bursty", "mixed_speeds", "switching_cost", "failures", "four_nodes")
+    stress_scenarios: tuple[str, ...] = ("bursty", "mixed_speeds", "switching_cost")
     """Scenarios of the stress suite; empty leaves the suite out."""
     stress: tuple[str, ...] = ("edf", "index", "lara", "lara_tuned", "mara")
     """Methods of the stress suite."""

@@ -194,6 +194,8 @@ class Training:
         settings = self.settings.ppo
         if self.before_ppo is None:
             self.before_ppo = {name: value.clone() for name, value in self.network.state_dict().items()}
+            if self.settings.warm_start == "prior":
+                sharpen(self.network, settings.sharpen)
         world = self.worlds()[int(self.rng.integers(len(self.courses)))]
         episodes = self.rng.integers(world.trace.episodes, size=settings.episodes)
         rollout = play(world, self.policy, self.norm, episodes, settings, self.generator)
@@ -218,19 +220,30 @@ class Training:
         self.log(row | {"kept": kept})
 
 
+LAST_FACTORS = ("query.weight", "query.bias", "bias.2.weight", "bias.2.bias", "gain")
+"""Parameters in which the logits of a network with the index as its prior are linear."""
+
+
+def sharpen(network: MatNetwork, factor: float) -> None:
+    """Multiply all logits: the greedy choice stays, the entropy falls."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name in LAST_FACTORS:
+                parameter.mul_(factor)
+
+
 def blend(
     before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], trust: float
 ) -> dict[str, torch.Tensor]:
     """The network after learning, with the learned part of its logits scaled by ``trust``.
 
-    The pointer's query, the pair bias and the prior's gain are the last, linear factors of that part, so scaling
-    their change scales the logits' change where they were zero before. 0 returns the network of before.
+    Scaling the change of the last, linear factors scales the logits' change where they were zero before. 0 returns
+    the network of before.
     """
     if trust == 0.0:
         return before
-    scaled = {"query.weight", "query.bias", "bias.2.weight", "bias.2.bias", "gain"}
     return {
-        name: before[name] + trust * (value - before[name]) if name in scaled else value
+        name: before[name] + trust * (value - before[name]) if name in LAST_FACTORS else value
         for name, value in after.items()
     }
 

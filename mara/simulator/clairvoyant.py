@@ -163,7 +163,7 @@ class _Nodes(NamedTuple):
 
     speed: np.ndarray
     """(C,) float: the speed of each class."""
-    count: np.ndarray
+    size: np.ndarray
     """(C,) int: its nodes."""
     cap: int
     """Nodes that a task may have."""
@@ -210,10 +210,10 @@ def _nodes(cluster: Cluster) -> tuple[_Nodes, bool]:
     plain = cluster.max_nodes_per_task == 1 and cluster.switching_cost == 0 and cluster.failure_rate == 0
     if plain and np.all(speeds == speeds[0]):
         return _Nodes(np.ones(1), np.array([speeds.size]), 1, 1.0), True
-    speed, count = np.unique(speeds, return_counts=True)
-    size = np.arange(1, cluster.max_nodes_per_task + 1)
-    best = np.max(np.cumsum(speeds)[: size.size] * size ** (cluster.speedup_exponent - 1.0))
-    return _Nodes(speed, count, cluster.max_nodes_per_task, float(best)), False
+    speed, size = np.unique(speeds, return_counts=True)
+    crew = np.arange(1, cluster.max_nodes_per_task + 1)
+    best = np.max(np.cumsum(speeds)[: crew.size] * crew ** (cluster.speedup_exponent - 1.0))
+    return _Nodes(speed, size, cluster.max_nodes_per_task, float(best)), False
 
 
 def _solve(job: _Job) -> _Plan:
@@ -292,7 +292,7 @@ def _programme(job: _Job) -> _Programme:
     ones, pair = np.ones(task.size), np.repeat(np.arange(pairs), classes)
     constraints = [
         LinearConstraint(work + trained, 0, 0),
-        rows(interval * classes + kind, ones, np.outer(length, nodes.count).ravel()),
+        rows(interval * classes + kind, ones, np.outer(length, nodes.size).ravel()),
     ]
     better, worse = _dominance(job)
     if better.size:
@@ -305,7 +305,7 @@ def _programme(job: _Job) -> _Programme:
         constraints.append(rows(pair, ones, nodes.cap * length[interval[::classes]]))
     if nodes.cap > 1:
         constraints.append(rows(pair, nodes.speed[kind], nodes.best * length[interval[::classes]]))
-    most = np.minimum(nodes.cap, nodes.count)[kind] * length[interval]
+    most = np.minimum(nodes.cap, nodes.size)[kind] * length[interval]
     return _Programme(
         constraints, np.concatenate([np.ones(n), most]), task, times[interval], times[interval + 1]
     )

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from mara.allocators.mat.decoding import decode, greedy
 from mara.allocators.mat.lanes import Lanes
+from mara.allocators.mat.mask import MaskState
 from mara.allocators.mat.policy import MatPolicy, build_network
 from mara.config.mat import LookaheadSettings, MatSettings, NetworkSettings, PpoSettings
 from mara.learning.ppo import ValueNorm, play, ratio, update
-from mara.learning.train import Training, train_mat
+from mara.learning.train import Training, sharpen, train_mat
 
 from tests.learning.worlds import make_course
 
@@ -69,6 +71,22 @@ def test_value_norm_gives_mean_and_deviation_of_all_returns():
     np.testing.assert_allclose(norm.restore(norm.normalise(whole)), whole)
 
 
+def test_sharpening_keeps_greedy_choices_and_lowers_entropy():
+    policy, rollout = roll_out()
+    network, every = policy.network, torch.arange(len(rollout.advantage))
+    state = MaskState(rollout.observation.present, rollout.observation.up, 1)
+    with torch.no_grad():
+        for parameter in (network.query.weight, network.bias[-1].weight):
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+        _, before, _ = ratio(network, rollout, every)
+        greedy_before = decode(network, network.encode(rollout.observation), state, greedy).picks
+        sharpen(network, 8.0)
+        _, after, _ = ratio(network, rollout, every)
+        greedy_after = decode(network, network.encode(rollout.observation), state, greedy).picks
+    assert torch.equal(greedy_before, greedy_after)
+    assert after.mean() < 0.7 * before.mean()
+
+
 def settings_for(lookahead):
     few = LookaheadSettings(states=60, deviations=3, horizon=20, epochs=1, batch=16, trust_episodes=2)
     return MatSettings(network=SMALL, ppo=PPO, lookahead=few if lookahead else None)
@@ -110,7 +128,7 @@ def test_resumes_exactly(tmp_path, stop):
 def test_log_holds_the_curves_of_every_phase(tmp_path):
     train_mat([make_course()], settings_for(True), 3, tmp_path / "log.csv")
     rows = list(csv.DictReader((tmp_path / "log.csv").open()))
-    assert {row["phase"] for row in rows} == {"worth", "lookahead", "trust", "ppo"}
+    assert {row["phase"] for row in rows} == {"worth", "lookahead", "trust", "ppo", "selection"}
     ppo = [row for row in rows if row["phase"] == "ppo"]
     assert len(ppo) == 2
     for name in ("return", "shaped_return", "approx_kl", "clip_fraction", "explained_variance", "entropy"):

@@ -170,9 +170,10 @@ class MatNetwork(nn.Module):
         memory = torch.cat([x[:, :candidates], self.idle.expand(batch, 1, -1)], dim=1)
         features = torch.cat([observation.pair, observation.prior[..., None]], dim=-1)
         static = self.bias(features).squeeze(-1)
+        idle = static.new_zeros(batch, nodes, 1)
         if self.prior:
-            static = static + self.gain * observation.prior
-        static = functional.pad(static, (0, 1), value=-self.idle_margin if self.prior else 0.0)
+            static, idle = static + self.gain * observation.prior, idle - self.gain * self.idle_margin
+        static = torch.cat([static, idle], dim=-1)
         return Encoded(x[:, candidates:], memory, self.key(memory), static, pool)
 
     def value(self, encoded: Encoded, setting: Tensor) -> Tensor:
