@@ -73,7 +73,7 @@ class StudySettings(Section):
 
     seeds: Seeds = Seeds()
     """Seeds of everything but the learned allocator."""
-    train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3)
+    train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
     """Seeds of the learned allocator: each is one whole training."""
     variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1,)
     """Seeds of its variants in the attribution and ablation suites."""
@@ -124,14 +124,12 @@ class StudySettings(Section):
         "mara",
         "mara_no_shaping",
         "mara_no_mask",
-        "mara_independent",
-        "mara_no_warm_start",
         "mara_no_deadline",
     )
     """Methods of the ablation at the training load; empty leaves the suite out."""
     scenarios: dict[ScenarioName, Scenario] = Field(default_factory=lambda: dict(SCENARIOS))
     """Settings that differ from the standard one, by name."""
-    stress_scenarios: tuple[str, ...] = ("bursty", "mixed_speeds", "switching_cost")
+    stress_scenarios: tuple[str, ...] = ("bursty", "mixed_speeds")
     """Scenarios of the stress suite; empty leaves the suite out."""
     stress: tuple[str, ...] = ("edf", "index", "lara", "lara_tuned", "mara")
     """Methods of the stress suite."""
