@@ -1,8 +1,8 @@
 """Cloning the index: the start for a network that is not given the index as a prior.
 
-Targets are soft: node m's distribution over the tasks that are left is the softmax of the index's log-scores, sharpened,
-along the index's own picks. States come from the index's episodes at first, then half of them from the network's own
-(DAgger, Ross et al., 2011), labelled by the index all the same.
+Targets are soft: node m's distribution over the tasks that are left is the softmax of the index's log-scores,
+sharpened, along the index's own picks. States come from the index's episodes at first, then half of them from the
+network's own (DAgger, Ross et al., 2011), labelled by the index all the same.
 
 S states, M nodes, K candidates.
 """
@@ -37,7 +37,7 @@ def soft_targets(observation: Observation, base: Tensor, mask: Tensor) -> Tensor
 def visit(
     world: Lanes, policy: MatPolicy | None, count: int, lanes: int, rng: np.random.Generator
 ) -> tuple[Observation, Tensor]:
-    """Gather ``count`` states and the index's picks in them; ``policy`` plays every second lane, the index the others."""
+    """Gather ``count`` states and the index's picks there; ``policy`` plays every second lane, the index the others."""
     world.reset(rng.integers(world.trace.episodes, size=lanes))
     share = count / (lanes * (int(world.episodes.arrival.max()) + 60))
     seen: list[Observation] = []

@@ -3,8 +3,9 @@
 With logits z of the parallel pass along the index's own picks, the predicted advantage of "task k on node m" is
 (z[m, k] - z[m, index's pick]) / scale. Minimised is the squared error to single samples with a free constant for each
 state: all labels of a state share the noise of the same roll-out of the index, which would otherwise be learned by
-heart. The minimum is the expected advantage given the observation. Acting greedily on z is then one step of policy improvement over the index, and
-the softmax of z the policy that a penalty on the divergence from the index would give.
+heart. The minimum is the expected advantage given the observation. Acting greedily on z is then one step of
+policy improvement over the index, and the softmax of z the policy that a penalty on the divergence from the index
+would give.
 
 S states, D deviations, M nodes, K candidates.
 """
@@ -15,7 +16,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mara.allocators.mat.network import MatNetwork
 from mara.config.mat import LookaheadSettings
@@ -56,10 +57,14 @@ def regress(
     orders = [torch.randperm(len(d), generator=generator) for d in data]
     train = [order[h:] for order, h in zip(orders, held, strict=True)]
     kept = [order[:h] for order, h in zip(orders, held, strict=True)]
-    decay, plain = [], []
+    decay: list[nn.Parameter] = []
+    plain: list[nn.Parameter] = []
     for name, parameter in network.named_parameters():
         (plain if parameter.ndim < 2 or name == "idle" else decay).append(parameter)
-    groups = [{"params": decay, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    groups = [
+        {"params": decay, "weight_decay": settings.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
     optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate)
     batches = [math.ceil(len(order) / settings.batch) for order in train]
     total = settings.epochs * sum(batches)

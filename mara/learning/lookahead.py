@@ -151,7 +151,15 @@ def _label_all(
         base = _play(problem, e, to, spare_ledger, params, score, weights, speed, room, 0, horizon, -1, -1)
         for d in range(luck.shape[1]):
             m = int(luck[s, d, 0] * order.shape[0])
-            k = _draw(problem, buffers.base[s], buffers.prior[s], buffers.present[s], buffers.up[s], m, luck[s, d, 1])
+            k = _draw(
+                problem,
+                buffers.base[s],
+                buffers.prior[s],
+                buffers.present[s],
+                buffers.up[s],
+                m,
+                luck[s, d, 1],
+            )
             node[s, d], action[s, d] = m, k
             if k == buffers.base[s, m]:
                 continue
@@ -159,14 +167,32 @@ def _label_all(
             task = now.active[position] if position >= 0 else -1
             _copy(problem, e, now, ledger, to, spare_ledger)
             other = _play(
-                problem, e, to, spare_ledger, params, score, weights, speed, room, hold, horizon, order[m], task
+                problem,
+                e,
+                to,
+                spare_ledger,
+                params,
+                score,
+                weights,
+                speed,
+                room,
+                hold,
+                horizon,
+                order[m],
+                task,
             )
             advantage[s, d] = other - base
 
 
 @jit_lean
 def _draw(
-    problem: Problem, base: np.ndarray, prior: np.ndarray, present: np.ndarray, up: np.ndarray, m: int, luck: float
+    problem: Problem,
+    base: np.ndarray,
+    prior: np.ndarray,
+    present: np.ndarray,
+    up: np.ndarray,
+    m: int,
+    luck: float,
 ) -> int:
     """Draw another action for node m than the index's, tasks of nearly its worth more often, now and then idle."""
     candidates = present.shape[0]

@@ -105,7 +105,9 @@ def play(
             steps.append((observation, *decoded))
             lives.append(live)
     reward, value, potential, ended = (np.stack(columns[name]) for name in columns)
-    rewards = shaped(reward, potential, np.zeros(lanes)) if policy.settings.shaping else reward.astype(np.float64)
+    rewards = (
+        shaped(reward, potential, np.zeros(lanes)) if policy.settings.shaping else reward.astype(np.float64)
+    )
     gain = advantages(rewards, value, np.zeros(lanes), ended, settings.gae_lambda)
     returns = rewards[::-1].cumsum(axis=0)[::-1]
     played = np.zeros(reward.shape, np.bool_)

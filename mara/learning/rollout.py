@@ -55,7 +55,7 @@ class Labelled(NamedTuple):
         """Select states."""
         return Labelled(self.observation.rows(index), *(value[index] for value in self[1:]))
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return len(self.base)
 
 
@@ -123,5 +123,7 @@ def label_states(
 
 def join(parts: list[Labelled]) -> Labelled:
     """Put labelled states of one cluster together."""
-    observation = Observation(*(torch.cat(values) for values in zip(*(p.observation for p in parts), strict=True)))
+    observation = Observation(
+        *(torch.cat(values) for values in zip(*(p.observation for p in parts), strict=True))
+    )
     return Labelled(observation, *(torch.cat(values) for values in zip(*(p[1:] for p in parts), strict=True)))

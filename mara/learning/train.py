@@ -88,7 +88,10 @@ class Training:
         """Add a row to the training log and write it out."""
         self.rows.append(row)
         names = list(dict.fromkeys(name for r in self.rows for name in r))
-        with atomic_path(self.log_path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        with (
+            atomic_path(self.log_path) as temporary,
+            temporary.open("w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.DictWriter(file, names)
             writer.writeheader()
             writer.writerows(self.rows)
@@ -122,9 +125,19 @@ class Training:
             content = torch.load(self.checkpoint, weights_only=True)
             self.network.load_state_dict(content["network"])
             self.optimizer.load_state_dict(content["optimizer"])
-        except (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        except (
+            OSError,
+            KeyError,
+            TypeError,
+            ValueError,
+            RuntimeError,
+            EOFError,
+            pickle.UnpicklingError,
+        ) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"{self.checkpoint}: not a checkpoint of this training ({reason}); delete it") from None
+            raise InputError(
+                f"{self.checkpoint}: not a checkpoint of this training ({reason}); delete it"
+            ) from None
         vars(self.norm).update(content["norm"])
         self.generator.set_state(content["generator"])
         self.rng.bit_generator.state = content["rng"]
@@ -147,9 +160,7 @@ class Training:
         return self.policy
 
     def _imitate(self) -> None:
-        clone(
-            self.policy, self.worlds(), self.settings.imitation, LANES, self.rng, self.generator, self.log
-        )
+        clone(self.policy, self.worlds(), self.settings.imitation, LANES, self.rng, self.generator, self.log)
 
     def _look_ahead(self) -> None:
         settings = self.settings.lookahead
@@ -169,7 +180,7 @@ class Training:
             self._choose_trust(before)
 
     def _choose_trust(self, before: dict[str, torch.Tensor]) -> None:
-        """Keep that share of the learned change that completes most on training episodes; 0 keeps the policy of before."""
+        """Keep the share of the learned change that completes most training episodes; 0 keeps the policy of before."""
         settings = self.settings.lookahead
         assert settings is not None
         after = {name: value.clone() for name, value in self.network.state_dict().items()}
@@ -203,7 +214,6 @@ class Training:
         row: dict[str, Any] = {"phase": "ppo", "step": self.done, "return": rollout.total}
         row |= {"shaped_return": rollout.shaped_total, "explained_variance": rollout.explained}
         self.log(row | measured)
-
 
     def _keep_the_better(self) -> None:
         """Keep what PPO made only if it completes more of the training episodes than what it started from."""

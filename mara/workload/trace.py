@@ -92,6 +92,9 @@ class Trace:
         except (OSError, KeyError, pa.ArrowException) as error:
             raise InputError(f"{path}: not a trace ({error}); make it with the workload stage") from None
         episode, template, arrival, deadline, scored = columns
+        if np.any(np.diff(episode) < 0):
+            row = int(np.argmax(np.diff(episode) < 0)) + 1
+            raise InputError(f"{path}: row {row}, column episode: rows must be sorted by episode")
         count = np.bincount(episode, minlength=meta["episodes"])
         offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         del meta["episodes"]

@@ -1,4 +1,4 @@
-"""The transformer as a policy: starts as the index, ignores how episodes are batched, fits any cluster, saves and loads."""
+"""The transformer as a policy: starts as the index, ignores batching, fits any cluster, saves and loads."""
 
 import numpy as np
 import pytest

@@ -80,7 +80,7 @@ def test_labels_are_the_difference_of_two_episodes():
 
 
 def test_worth_tells_tasks_that_will_be_completed_from_others():
-    world, deviations = opened()
+    _, deviations = opened()
     explained = deviations.fit_worth(np.array([0, 1, 0, 1]), share=0.5)
     assert explained > 0.2
 

@@ -13,7 +13,6 @@ from mara.allocators.mat.policy import MatPolicy, build_network
 from mara.config.mat import LookaheadSettings, MatSettings, NetworkSettings, PpoSettings
 from mara.learning.ppo import ValueNorm, play, ratio, update
 from mara.learning.train import Training, sharpen, train_mat
-
 from tests.learning.worlds import make_course
 
 SMALL = NetworkSettings(width=16, heads=2, blocks=1, candidates_min=6, candidates_per_node=2)

@@ -28,7 +28,10 @@ def snakemake(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"study": {"train_sedes": [1]}}, ["study.train_sedes: unknown setting; did you mean 'train_seeds'?"]),
+        (
+            {"study": {"train_sedes": [1]}},
+            ["study.train_sedes: unknown setting; did you mean 'train_seeds'?"],
+        ),
         ({"cluster": {"nodes": "eight"}}, ["cluster.nodes: "]),
         ({"study": {"loads": [1.0, -1.0]}}, ["study.loads.1: "]),
         ({"study": {"train_seeds": []}}, ["study.train_seeds: "]),

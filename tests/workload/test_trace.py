@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -147,3 +148,14 @@ def test_bad_rates(rate: float) -> None:
 def test_replay_needs_its_file() -> None:
     with pytest.raises(ValidationError, match="replay_file"):
         ArrivalSettings(process="replay")
+
+
+def test_a_shuffled_file_is_refused_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    trace_of("poisson", episodes=3).save(path)
+    table = pq.read_table(path)
+    rows = np.arange(len(table))
+    rows[[5, -1]] = rows[[-1, 5]]
+    pq.write_table(table.take(rows), path)
+    with pytest.raises(InputError, match="row 6, column episode: rows must be sorted by episode"):
+        Trace.load(path)

@@ -74,7 +74,9 @@ SIZES = (len(TASK_FEATURES), len(NODE_FEATURES), len(PAIR_FEATURES), len(SETTING
 _ROW_FEATURES = 9
 _EPSILON = 1e-6
 _CERTAIN = 1e6  # added to the index's own choices, which are always candidates
-_LIFT = 2.0  # how far (in log index) the index's choice stands above others where it is more than a sorted list
+_LIFT = (
+    2.0  # how far (in log index) the index's choice stands above others where it is more than a sorted list
+)
 
 
 class Buffers(NamedTuple):
@@ -144,7 +146,12 @@ def is_plain(view: View) -> bool:
 
 @jit_lean
 def observe(
-    view: View, params: np.ndarray, rows: np.ndarray, index_choice: np.ndarray, order: np.ndarray, out: Buffers
+    view: View,
+    params: np.ndarray,
+    rows: np.ndarray,
+    index_choice: np.ndarray,
+    order: np.ndarray,
+    out: Buffers,
 ) -> None:
     """Fill ``out`` with what the network sees.
 
@@ -266,7 +273,9 @@ def _describe_pairs(
                 out.pair[m, k, 1] = min(max(gap, -3.0), 3.0)
                 now = chance_within(view, view.row[i], left * view.speed[node])
                 out.pair[m, k, 2] = now
-                out.pair[m, k, 3] = now - chance_within(view, view.row[i], (left - WAITS[1]) * view.speed[node])
+                out.pair[m, k, 3] = now - chance_within(
+                    view, view.row[i], (left - WAITS[1]) * view.speed[node]
+                )
             out.pair[m, k, 0] = here
             chosen = index_choice[node] == i
             out.pair[m, k, 4] = chosen

@@ -83,6 +83,7 @@ class Attention(nn.Module):
         return self.out(mixed.transpose(1, 2).flatten(2))
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend from (B, T, D) to itself under a mask."""
         return self.join(*self.split(x), mask)
 
 
@@ -98,6 +99,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Transform (B, T, D) under a mask."""
         x = x + self.attention(self.norm1(x), mask)
         return x + self.mlp(self.norm2(x))
 
@@ -148,8 +150,8 @@ class MatNetwork(nn.Module):
         self.gain = nn.Parameter(torch.ones(()))
         self.value_head = _perceptron(width + setting, 2 * width, 1)
         for layer in (self.query, self.bias[-1]):
-            nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            for parameter in layer.parameters():
+                nn.init.zeros_(parameter)
 
     def encode(self, observation: Observation) -> Encoded:
         """Encode tasks and nodes together; padded candidates are attended to by no one."""

@@ -76,7 +76,15 @@ class MatPolicy:
             network = build_network(settings, torch.Generator())
             network.load_state_dict(content["network"])
             weights = IndexWeights.model_validate(content["weights"])
-        except (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        except (
+            OSError,
+            KeyError,
+            TypeError,
+            ValueError,
+            RuntimeError,
+            EOFError,
+            pickle.UnpicklingError,
+        ) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"{path}: not a trained transformer ({reason}); train it anew") from None
         return cls(network, settings, weights)

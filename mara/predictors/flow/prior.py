@@ -54,7 +54,8 @@ def _size_inputs(description: Description, mean: NDArray[np.float64]) -> NDArray
 def _fit_log_size(inputs: NDArray[np.float64], value: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients (6,) of the log size of ``value`` (B,) on ``inputs`` (B, 6), by ridge regression."""
     gram = inputs.T @ inputs + _RIDGE * len(inputs) * np.eye(inputs.shape[1])
-    return np.linalg.solve(gram, inputs.T @ (np.log(np.abs(value) + _SMALLEST) - _LOG_NORMAL_MEAN))
+    sizes = np.log(np.abs(value) + _SMALLEST) - _LOG_NORMAL_MEAN
+    return np.asarray(np.linalg.solve(gram, inputs.T @ sizes), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def train(
         with torch.autocast("cpu", torch.bfloat16, enabled=settings.half_precision):
             loss = objective(network, index, generator)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         decay = min(settings.average, (step + 1) / (step + 10))

@@ -103,7 +103,7 @@ class WindowRatio:
             logits = log_share[rows] + network(data[rows])
             loss = crossing_loss(logits, interval[rows], last[rows])
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
         return cls(network.eval())
 

@@ -170,7 +170,9 @@ def test_blackjack_plays_like_gymnasium() -> None:
     assert usable > 100
 
 
-@pytest.mark.parametrize("mine", [CartPole(), Acrobot(), Blackjack(), TableTask(TaxiEnv())], ids=lambda task: type(task).__name__)
+@pytest.mark.parametrize(
+    "mine", [CartPole(), Acrobot(), Blackjack(), TableTask(TaxiEnv())], ids=lambda task: type(task).__name__
+)
 def test_episodes_side_by_side_do_not_touch_each_other(mine: Environment) -> None:
     rng = np.random.default_rng(4)
     uniform, action = rng.random((2, 5, mine.uniforms)), rng.integers(0, mine.actions, 5)
