@@ -7,23 +7,11 @@ import pytest
 import torch
 
 from mara.config.flow import ExampleSettings, FlowSettings, TrainingSettings
-from mara.config.workload import TaskSettings
-from mara.curves.smoothing import demand, smooth
-from mara.predictors.examples import Examples
+from mara.predictors.examples import draw_examples
 from mara.predictors.flow.calibration import mean_ncrps
 from mara.predictors.flow.features import describe_query
-from mara.predictors.flow.history import (
-    RUNS,
-    Earlier,
-    HistoryFlowPredictor,
-    choose_runs,
-    histories,
-    tabulate_with_history,
-    tokens,
-)
+from mara.predictors.flow.history import RUNS, Earlier, HistoryFlowPredictor, choose_runs, histories, tokens
 from mara.predictors.forecast import Query
-from mara.predictors.table import tabulate
-from mara.workload.tasks import make_pool
 
 torch.set_num_threads(1)
 
@@ -71,11 +59,14 @@ def test_earlier_runs_of_the_same_curve_help(flow, corpus):
     rng = np.random.default_rng(3)
     curve = rng.integers(len(held_out), size=400)
     length = rng.integers(5, 60, 400)
+    asked = draw_examples(held_out, 400, False, rng)
     best = Query.of(held_out.loss[curve], length, np.ones(400)).best_smoothed()
     target = 0.7 * best
     query = Query.of(held_out.loss[curve], length, target, held_out.schedule[curve])
+    from mara.curves.smoothing import demand, smooth
+
     reached = demand(smooth(held_out.loss[curve].astype(np.float64)), target).astype(float)
-    examples = Examples(query, np.where(reached < 200, reached - length + 1, np.inf), 200 - length)
+    examples = type(asked)(query, np.where(reached < 200, reached - length + 1, np.inf), 200 - length)
     error = [
         mean_ncrps(flow.forecast_with(query, histories(held_out, curve, runs, rng), 199).cdf, examples)
         for runs in (0, 3)
@@ -89,17 +80,3 @@ def test_without_history_it_is_an_ordinary_predictor(flow, corpus):
     nothing = flow.forecast_with(query, Earlier.nothing(len(corpus), 200))
     np.testing.assert_allclose(flow.forecast(query).cdf, nothing.cdf, atol=1e-6)
     assert flow.name == "flow_history"
-
-
-def test_table_without_runs_is_the_plain_one_and_with_runs_another(flow, corpus):
-    held_out = corpus.of(split="validation")
-    tasks = TaskSettings(templates=12, feasible_share=None, long_share=None)
-    pool = make_pool(held_out, tasks, np.random.default_rng(0))
-    curve = pool.rows_in(held_out)
-    nobody = np.full((len(pool), RUNS), -1)
-    runs = choose_runs(held_out.group, curve, np.full(len(pool), RUNS), np.random.default_rng(1))
-    plain = tabulate(flow, pool, held_out)
-    without, with_runs = (tabulate_with_history(flow, pool, held_out, rows) for rows in (nobody, runs))
-    np.testing.assert_array_equal(plain.offset, with_runs.offset)
-    assert np.abs(plain.cdf - without.cdf).mean() < 0.1, "knowing only the configuration changes little"
-    assert np.abs(with_runs.cdf - without.cdf).max() > 0.01

@@ -37,8 +37,6 @@ from mara.predictors.flow.passage import lowest_so_far, passage_cdf
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.flow.trajectory import KNOTS, future_knots
 from mara.predictors.forecast import HORIZON, Forecast, Query
-from mara.workload.forecast_table import ForecastTable, row_offsets
-from mara.workload.tasks import TaskPool
 
 RUNS = 3
 """Most earlier runs that are looked at."""
@@ -247,38 +245,3 @@ class HistoryFlowPredictor(FlowPredictor):
 def histories(corpus: Corpus, curve: NDArray[np.integer], count: int, rng: np.random.Generator) -> Earlier:
     """Earlier runs for prefixes of curves ``curve`` (B,), ``count`` each where the group has so many."""
     return Earlier.of(corpus, curve, choose_runs(corpus.group, curve, np.full(len(curve), count), rng))
-
-
-def tabulate_with_history(
-    predictor: HistoryFlowPredictor,
-    pool: TaskPool,
-    corpus: Corpus,
-    runs: NDArray[np.integer],
-    batch: int = 2048,
-    horizon: int = HORIZON,
-) -> ForecastTable:
-    """Forecast after 0, 1, 2, … units of every template up to its demand, with the earlier runs it is given.
-
-    Args:
-        predictor: a fitted one.
-        pool: J templates.
-        corpus: holds the curves of the pool.
-        runs: (J, R) rows of ``corpus``, -1 for none, see :func:`choose_runs`; a template keeps its runs.
-        batch: rows asked at a time.
-        horizon: last unit of the grid.
-    """
-    offset = row_offsets(pool.demand)
-    curve = pool.rows_in(corpus)
-    template = np.repeat(np.arange(len(curve)), np.diff(offset))
-    units = np.arange(offset[-1]) - offset[template]
-    earlier = Earlier.of(corpus, curve, runs)
-    cdf = np.empty((offset[-1], horizon + 1), dtype=np.float32)
-    point = np.empty(offset[-1], dtype=np.float32)
-    for rows in np.array_split(np.argsort(units, kind="stable"), 1 + offset[-1] // batch):
-        which = template[rows]
-        at = curve[which]
-        window = pool.window[which].astype(np.float32)
-        query = Query.of(corpus.loss[at], units[rows] + 1, pool.target[which], corpus.schedule[at], window)
-        answer = predictor.forecast_with(query, earlier.rows(which), horizon)
-        cdf[rows], point[rows] = answer.cdf, answer.point
-    return ForecastTable(predictor.name, offset, cdf, point)
