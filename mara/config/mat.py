@@ -33,9 +33,9 @@ class LookaheadSettings(Section):
 
     rounds: int = Field(1, ge=1)
     """Rounds of labelling and regression; from the second on the states are those that the policy itself visits."""
-    states: int = Field(30_000, ge=1)
+    states: int = Field(6_000, ge=1)
     """States at which deviations are tried, in all rounds together."""
-    deviations: int = Field(32, ge=1)
+    deviations: int = Field(16, ge=1)
     """Deviations (node, task) tried in each state."""
     hold: int = Field(4, ge=1)
     """Slots for which a deviation is held."""
@@ -53,7 +53,7 @@ class LookaheadSettings(Section):
     """Logits per completed task of advantage: the inverse temperature of the improved policy."""
     trust: tuple[float, ...] = (0.0, 0.5, 1.0)
     """Factors on the learned part of the logits among which training episodes choose; 0 is the policy of before."""
-    trust_episodes: int = Field(32, ge=1)
+    trust_episodes: int = Field(24, ge=1)
     """Training episodes of each setting on which they are compared."""
 
 
@@ -100,7 +100,7 @@ class PpoSettings(Section):
     """Gradients are scaled down to this norm."""
     target_kl: float = Field(0.02, gt=0)
     """An update stops early once the approximate divergence passes it."""
-    selection_episodes: int = Field(96, ge=1)
+    selection_episodes: int = Field(32, ge=1)
     """Training episodes of each setting on which the policies before and after are compared."""
 
 
