@@ -56,7 +56,10 @@ def test_the_file_that_holds_the_fault_is_named(tmp_path: Path) -> None:
         ({"methods": ["edf", "mara"]}, "must contain lara"),
         ({"methods": ["lara", "mara", "lora"]}, "unknown name 'lora'"),
         ({"predictors": ["wls", "wls"]}, "names a value twice"),
-        ({"scenarios": {"standard": {}}}, "'standard'"),
+        (
+            {"scenarios": {"standard": {}}, "training_scenarios": [], "stress_scenarios": []},
+            "'standard'",
+        ),
     ],
 )
 def test_names_must_fit_together(study: dict[str, Any], said: str) -> None:
