@@ -10,7 +10,6 @@ Phases, each with rows of its own in the training log:
 from __future__ import annotations
 
 import csv
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import torch
 
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.network import MatNetwork
-from mara.allocators.mat.policy import MatPolicy, build_network, run_policy
+from mara.allocators.mat.policy import UNREADABLE, MatPolicy, build_network, run_policy
 from mara.config.mat import MatSettings
 from mara.errors import InputError
 from mara.files import atomic_path
@@ -125,15 +124,7 @@ class Training:
             content = torch.load(self.checkpoint, weights_only=True)
             self.network.load_state_dict(content["network"])
             self.optimizer.load_state_dict(content["optimizer"])
-        except (
-            OSError,
-            KeyError,
-            TypeError,
-            ValueError,
-            RuntimeError,
-            EOFError,
-            pickle.UnpicklingError,
-        ) as error:
+        except UNREADABLE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
                 f"{self.checkpoint}: not a checkpoint of this training ({reason}); delete it"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -45,8 +44,3 @@ def seed_for(seed: int, *purpose: str | int) -> int:
 def generator_for(seed: int, *purpose: str | int) -> np.random.Generator:
     """Return a NumPy generator seeded by :func:`seed_for`."""
     return np.random.default_rng(seed_for(seed, *purpose))
-
-
-def output_path(parser: argparse.ArgumentParser, name: str = "--output") -> None:
-    """Declare an output path."""
-    parser.add_argument(name, type=Path, required=True)

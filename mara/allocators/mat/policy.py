@@ -29,6 +29,9 @@ from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
 
+UNREADABLE = (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError)
+"""What reading a damaged or foreign file of weights raises."""
+
 LANES = 128
 """Episodes stepped side by side; no result depends on it."""
 
@@ -76,15 +79,7 @@ class MatPolicy:
             network = build_network(settings, torch.Generator())
             network.load_state_dict(content["network"])
             weights = IndexWeights.model_validate(content["weights"])
-        except (
-            OSError,
-            KeyError,
-            TypeError,
-            ValueError,
-            RuntimeError,
-            EOFError,
-            pickle.UnpicklingError,
-        ) as error:
+        except UNREADABLE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"{path}: not a trained transformer ({reason}); train it anew") from None
         return cls(network, settings, weights)
