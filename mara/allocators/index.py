@@ -20,7 +20,7 @@ import numpy as np
 from mara.allocators.matching import match
 from mara.allocators.placement import place, place_bundles, reference_speed
 from mara.simulator.engine import View, run
-from mara.simulator.jit import jit
+from mara.simulator.jit import jit, jit_lean
 from mara.simulator.selection import select_top
 from mara.workload.forecast_table import ForecastTable
 
@@ -52,7 +52,7 @@ def _tabulate(cdf: np.ndarray, setup: float, table: np.ndarray) -> None:
             table[r, b] = best
 
 
-@jit
+@jit_lean
 def _chance(view: View, row: int, units: float) -> float:
     """P(R <= units) by the forecast of a row."""
     whole = min(int(units + TINY), view.cdf.shape[1] - 1)
@@ -74,7 +74,7 @@ def allocate_gittins(view: View, params: np.ndarray, memory: np.ndarray, assignm
     place(view, score, assignment)
 
 
-@jit
+@jit_lean
 def _log_index(view: View, params: np.ndarray, i: int, speed: float, fresh: bool) -> float:
     """Log of the tuned index of task i if it gets ``speed`` units a slot; ``fresh``: to be set up first."""
     row = view.row[i]

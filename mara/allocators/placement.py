@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mara.simulator.engine import View
-from mara.simulator.jit import jit
+from mara.simulator.jit import jit, jit_lean
 from mara.simulator.selection import seat, select_top
 
 
@@ -97,7 +97,7 @@ def _fill(
     return entry
 
 
-@jit
+@jit_lean
 def reference_speed(view: View) -> float:
     """Mean speed of the working nodes, units a slot; 1 if none works."""
     total, working = 0.0, 0
@@ -108,7 +108,7 @@ def reference_speed(view: View) -> float:
     return total / working if working > 0 else 1.0
 
 
-@jit
+@jit_lean
 def capacity(view: View) -> tuple[float, float]:
     """Units a slot of all working nodes together, and the most that one task can get."""
     total, best, taken = 0.0, 0.0, 0
