@@ -188,9 +188,13 @@ def compare(recorded: Corpus, stored: Corpus) -> list[str]:
     return different
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m mara.curves.record", description=__doc__.splitlines()[0])
+def main(words: Sequence[str] | None = None, prog: str = "python -m mara.curves.record") -> None:
+    """The command line: ``words``, by default those of the process, for the program ``prog``."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Record the training curves of the corpus, or some again to compare them bit by bit.",
+        epilog=f"example: {prog} --ids digits/mlp-1x200-relu/00-0",
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--all", action="store_true", help="record every curve")
     what.add_argument("--family", choices=FAMILIES, help="record every curve of one family")
@@ -200,7 +204,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=DATA_DIRECTORY, help="folder of the Parquet files")
     parser.add_argument("--shards", type=Path, default=SHARDS, help="folder of the finished batches")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.jobs < 1:
         raise InputError(f"--jobs {arguments.jobs}: at least one worker is needed")
     if arguments.ids:
