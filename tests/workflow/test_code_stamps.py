@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mara.code_stamps import PACKAGE, imported_modules, source_hash, stamp_data, stamp_modules
+from mara.code_stamps import NOTEBOOK, PACKAGE, Stamps, imported_modules, source_hash
 from mara.config.methods import DEADLINE, PREDICTORS
 
 STAGES = sorted(f"mara.stages.{path.stem}" for path in (PACKAGE / "stages").glob("[!_]*.py"))
@@ -76,20 +76,32 @@ def test_package_initialisers_are_empty() -> None:
 
 
 def test_unchanged_stamps_are_not_written_again(tmp_path: Path) -> None:
-    stamps = [Path(stamp_modules(("mara.files",), tmp_path)), Path(stamp_data("py.typed", tmp_path))]
-    before = [stamp.stat().st_mtime_ns for stamp in stamps]
-    stamp_modules.cache_clear()
-    stamp_data.cache_clear()
-    stamp_modules(("mara.files",), tmp_path)
-    stamp_data("py.typed", tmp_path)
-    assert [stamp.stat().st_mtime_ns for stamp in stamps] == before
-    assert [stamp.name for stamp in stamps] == ["files.txt", "py.typed.txt"]
+    def stamp() -> list[Path]:
+        stamps = Stamps(tmp_path)
+        return [Path(stamps.modules("mara.files")), Path(stamps.data("py.typed")), tmp_path / NOTEBOOK]
+
+    before = [path.stat().st_mtime_ns for path in stamp()]
+    assert [path.stat().st_mtime_ns for path in stamp()] == before
+    assert [path.name for path in stamp()] == ["files.txt", "py.typed.txt", NOTEBOOK]
 
 
 def test_a_stamp_lists_every_module_that_counts(tmp_path: Path) -> None:
-    stamp = Path(stamp_modules(("mara.stages.make_pool",), tmp_path))
+    stamp = Path(Stamps(tmp_path).modules("mara.stages.make_pool"))
     listed = {line.split()[1] for line in stamp.read_text().splitlines()}
     assert listed == set(imported_modules(["mara.stages.make_pool"]))
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", "{}", '[["3.11.7", ""], {"a": 1}]', "[[null, null], null]"])
+def test_a_damaged_notebook_changes_nothing(tmp_path: Path, damaged: str) -> None:
+    sound = Path(Stamps(tmp_path / "sound").modules("mara.stages.tune")).read_text()
+    (tmp_path / NOTEBOOK).write_text(damaged)
+    assert Path(Stamps(tmp_path).modules("mara.stages.tune")).read_text() == sound
+    assert Path(Stamps(tmp_path).modules("mara.stages.tune")).read_text() == sound
+
+
+def test_a_module_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no module mara\.stages\.brew"):
+        Stamps(tmp_path).modules("mara.stages.brew")
 
 
 def test_imports_are_followed_transitively_but_not_into_functions() -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from mara.code_stamps import PACKAGE, stamp_data, stamp_modules
+from mara.code_stamps import PACKAGE, Stamps
 from mara.config.experiment import SettingsError, load_experiment
 from mara.config.methods import (
     DEADLINE,
@@ -44,12 +44,12 @@ POOLS = {
     "calibration": ("supervised", "calibration", None, STUDY.seeds.workload),
     "validation": ("supervised", "validation", None, STUDY.seeds.workload),
     "supervised": ("supervised", "test", None, STUDY.seeds.test),
-    **{family: (family, "test", None, STUDY.seeds.test) for family in ("vision", "rl")},
+    **{family: (family, "test", None, STUDY.seeds.test) for family in ("vision", "rl", *STUDY.own_families)},
 }
 EPISODES = {
     "training": STUDY.episodes.training,
     "validation": STUDY.episodes.validation,
-    **{pool: STUDY.episodes.test for pool in ("supervised", "vision", "rl")},
+    **{pool: STUDY.episodes.test for pool in ("supervised", "vision", "rl", *STUDY.own_families)},
 }
 
 
@@ -62,12 +62,43 @@ wildcard_constraints:
     scenario="[a-z][a-z0-9_]*",
 
 
+STAMPS = Stamps(Path("results/.code"))
+
+
 def code(*modules):
     """Stamp of modules and of all that they import: the rule runs again when one of them changes."""
-    return stamp_modules(tuple(f"mara.{module}" for module in modules), Path("results/.code"))
+    return STAMPS.modules(*(f"mara.{module}" for module in modules))
 
 
-CORPUS = stamp_data("curves/data/*.parquet", Path("results/.code"))
+def own_sources(family):
+    """The files that an own family is made of."""
+    source = STUDY.own_families[family]
+    return sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+
+
+for family in STUDY.own_families:
+    if not all(path.is_file() for path in own_sources(family) or [Path()]):
+        print(
+            f"error: study.own_families.{family}: {STUDY.own_families[family]}: no such file, or an empty folder",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+
+CORPUS = STAMPS.data("curves/data/*.parquet")
+
+
+def pool_curves(pool):
+    """File with the curves of a pool: the recorded corpus, or an own family's."""
+    return f"results/own/{pool}.parquet" if pool in STUDY.own_families else CORPUS
+
+
+def curves_option(pool):
+    """The same as a command-line option."""
+    return f"--curves {pool_curves(pool)}" if pool in STUDY.own_families else ""
+
+
+OWN_CURVES = [pool_curves(family) for family in STUDY.own_families]
+OWN_OPTIONS = " ".join(f"--own {family} {pool_curves(family)}" for family in STUDY.own_families)
 
 
 def as_json(section):

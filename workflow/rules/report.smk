@@ -55,6 +55,7 @@ rule sample_curves:
     """Pick recorded curves of every family to look at."""
     input:
         CORPUS,
+        OWN_CURVES,
         code("stages.sample_curves"),
     output:
         curves="results/tables/sample_curves.csv",
@@ -71,8 +72,9 @@ rule sample_curves:
         runtime=10,
     params:
         seed=STUDY.seeds.workload,
+        own=OWN_OPTIONS,
     shell:
-        "python -m mara.stages.sample_curves --seed {params.seed} --curves {output.curves} "
+        "python -m mara.stages.sample_curves --seed {params.seed} {params.own} --curves {output.curves} "
         "--corpus {output.corpus} > {log} 2>&1"
 
 
@@ -80,6 +82,7 @@ rule forecast_fans:
     """Set forecasts of a few test cases beside the truth."""
     input:
         CORPUS,
+        OWN_CURVES,
         code(
             "stages.forecast_fans",
             *PREDICTORS["flow"].modules,
@@ -101,8 +104,9 @@ rule forecast_fans:
         runtime=10,
     params:
         seed=STUDY.seeds.test,
+        own=OWN_OPTIONS,
     shell:
-        "python -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} "
+        "python -m mara.stages.forecast_fans --flow {input.flow} --wls {input.wls} --seed {params.seed} {params.own} "
         "--output {output} > {log} 2>&1"
 
 
@@ -220,7 +224,7 @@ rule report:
     """Bind claims, figures and tables into one page, and a summary in Markdown."""
     input:
         code("stages.write_report"),
-        stamp_data("report/*.html", Path("results/.code")),
+        STAMPS.data("report/*.html"),
         "results/tables/claims.csv",
         "results/tables/losses.csv",
         expand("results/tables/{table}.csv", table=SUITE_TABLES),
