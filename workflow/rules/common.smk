@@ -58,7 +58,7 @@ wildcard_constraints:
     load=r"\d+(\.\d+)?",
     seed=r"\d+",
     method="|".join(METHODS),
-    predictor="[a-z_]+",
+    predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?",
     scenario="[a-z][a-z0-9_]*",
 
 
@@ -68,6 +68,15 @@ STAMPS = Stamps(Path("results/.code"))
 def code(*modules):
     """Stamp of modules and of all that they import: the rule runs again when one of them changes."""
     return STAMPS.modules(*(f"mara.{module}" for module in modules))
+
+
+def code_by(choose, modules):
+    """Input function that picks one of several stamps by `choose(wildcards)`.
+
+    All are written now: Snakemake lists the folder before it calls input functions.
+    """
+    stamps = {name: code(*of_name) for name, of_name in modules.items()}
+    return lambda wildcards: stamps[choose(wildcards)]
 
 
 def own_sources(family):

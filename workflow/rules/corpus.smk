@@ -11,7 +11,10 @@ RECORDERS = {
 rule record_corpus:
     """Train every model of a family again and record its curves; a killed recording goes on where it stopped."""
     input:
-        lambda wildcards: code("curves.record", *RECORDERS[wildcards.family]),
+        code_by(
+            lambda wildcards: wildcards.family,
+            {family: ("curves.record", *modules) for family, modules in RECORDERS.items()},
+        ),
     output:
         "results/recorded/{family}.parquet",
     log:
@@ -29,6 +32,30 @@ rule record_corpus:
     shell:
         "python -m mara.curves.record --family {wildcards.family} --jobs {threads} "
         "--output results/recorded --shards results/.shards > {log} 2>&1"
+
+
+rule own_family:
+    """Check the curves of an own family, and give every run a group with another run in it."""
+    input:
+        lambda wildcards: own_sources(wildcards.family),
+        code("stages.own_family"),
+    output:
+        "results/own/{family}.parquet",
+    log:
+        "results/logs/own_family/{family}.log",
+    benchmark:
+        "results/benchmarks/own_family/{family}.tsv"
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        source=lambda wildcards: STUDY.own_families[wildcards.family],
+    shell:
+        "python -m mara.stages.own_family --family {wildcards.family} --source {params.source:q} "
+        "--output {output} > {log} 2>&1"
 
 
 rule recorded:

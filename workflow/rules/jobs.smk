@@ -81,7 +81,10 @@ def print_claims(claims, report):
 
 def predictor_code(stage):
     """Stamps of a stage and of the one predictor that a job runs."""
-    return lambda wildcards: code(stage, *predictor_row(wildcards.predictor).modules)
+    return code_by(
+        lambda wildcards: wildcards.predictor.removesuffix(DEADLINE),
+        {name: (stage, *row.modules) for name, row in PREDICTORS.items()},
+    )
 
 
 def method_forecasts(method, pool):
@@ -140,7 +143,7 @@ def suite_settings():
     for load in sorted(set(STUDY.loads) - {1.0}):
         key = ("unseen_load", "supervised", load_name(load))
         listed[key] = ("supervised", "standard", STUDY.methods, True)
-    for family in STUDY.held_out_families:
+    for family in (*STUDY.held_out_families, *STUDY.own_families):
         listed["held_out_family", family, unit] = (
             family,
             "standard",

@@ -4,8 +4,11 @@
 rule outcomes:
     """Run one method on the episodes of one setting."""
     input:
-        CORPUS,
-        lambda wildcards: code(f"stages.{simulation_stage(wildcards.method)}"),
+        lambda wildcards: pool_curves(wildcards.pool),
+        code_by(
+            lambda wildcards: simulation_stage(wildcards.method),
+            {stage: (f"stages.{stage}",) for stage in ("simulate", "simulate_mat")},
+        ),
         lambda wildcards: method_forecasts(wildcards.method, wildcards.pool),
         pool="results/pools/{pool}.parquet",
         trace="results/traces/{pool}/{scenario}/load{load}.parquet",
@@ -32,11 +35,14 @@ rule outcomes:
         ),
         forecasts=lambda wildcards: forecasts_option(wildcards.method, wildcards.pool),
         weights=lambda wildcards, input: (f"--weights {input.weights}" if input.weights else ""),
+        curves=lambda wildcards: (
+            curves_option(wildcards.pool) if simulation_stage(wildcards.method) == "simulate" else ""
+        ),
         stage=lambda wildcards: simulation_stage(wildcards.method),
         seed=STUDY.seeds.allocators,
     shell:
         "python -m mara.stages.{params.stage} --settings {params.settings:q} --method {wildcards.method} "
-        "--pool {input.pool} --trace {input.trace} {params.forecasts} {params.weights} --seed {params.seed} "
+        "--pool {input.pool} --trace {input.trace} {params.forecasts} {params.weights} {params.curves} --seed {params.seed} "
         "--output {output} > {log} 2>&1"
 
 

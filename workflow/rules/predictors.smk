@@ -89,7 +89,7 @@ ruleorder: add_deadline > train_predictor > fit_predictor
 rule forecasts:
     """Forecast the remaining demand of every task of a pool after every unit."""
     input:
-        CORPUS,
+        lambda wildcards: pool_curves(wildcards.pool),
         predictor_code("stages.tabulate"),
         model="results/predictors/{predictor}/model",
         pool="results/pools/{pool}.parquet",
@@ -105,6 +105,8 @@ rule forecasts:
     resources:
         mem_mb=2500,
         runtime=60,
+    params:
+        curves=lambda wildcards: curves_option(wildcards.pool),
     shell:
         "python -m mara.stages.tabulate --predictor {wildcards.predictor} "
-        "--model {input.model} --pool {input.pool} --output {output} > {log} 2>&1"
+        "--model {input.model} --pool {input.pool} {params.curves} --output {output} > {log} 2>&1"

@@ -26,7 +26,10 @@ if STUDY.stress_scenarios:
 rule figure:
     """Draw one figure from its tables."""
     input:
-        lambda wildcards: code(f"figures.{wildcards.figure}"),
+        code_by(
+            lambda wildcards: wildcards.figure,
+            {figure: (f"figures.{figure}",) for figure in FIGURES},
+        ),
         lambda wildcards: [f"results/tables/{table}.csv" for table in FIGURES[wildcards.figure].values()],
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".json"),

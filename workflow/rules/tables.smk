@@ -74,16 +74,38 @@ rule prediction_scores:
     resources:
         mem_mb=2500,
         runtime=30,
+    params:
+        own="",
     shell:
         "python -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
-        "--output {output} > {log} 2>&1"
+        "{params.own} --output {output} > {log} 2>&1"
+
+
+use rule prediction_scores as own_prediction_scores with:
+    input:
+        predictor_code("stages.score_predictor"),
+        lambda wildcards: pool_curves(wildcards.family),
+        model="results/predictors/{predictor}/model",
+    output:
+        "results/scores/{family}/{predictor}.parquet",
+    log:
+        "results/logs/prediction_scores/{family}/{predictor}.log",
+    benchmark:
+        "results/benchmarks/prediction_scores/{family}/{predictor}.tsv"
+    params:
+        own=lambda wildcards: f"--own {wildcards.family} {pool_curves(wildcards.family)}",
 
 
 rule prediction_tables:
     """Tabulate the prediction errors with intervals and paired differences."""
     input:
         code("stages.prediction_tables"),
-        scores=expand("results/scores/{predictor}.parquet", predictor=STUDY.predictors),
+        scores=expand("results/scores/{predictor}.parquet", predictor=STUDY.predictors)
+        + expand(
+            "results/scores/{family}/{predictor}.parquet",
+            family=STUDY.own_families,
+            predictor=STUDY.predictors,
+        ),
     output:
         prediction="results/tables/prediction.csv",
         differences="results/tables/prediction_differences.csv",

@@ -4,7 +4,7 @@
 rule task_pool:
     """Draw the task templates of one pool."""
     input:
-        CORPUS,
+        lambda wildcards: pool_curves(wildcards.pool),
         code("stages.make_pool"),
     output:
         pool="results/pools/{pool}.parquet",
@@ -22,12 +22,13 @@ rule task_pool:
     params:
         settings=as_json(SETTINGS.tasks),
         family=lambda wildcards: POOLS[wildcards.pool][0],
+        curves=lambda wildcards: curves_option(wildcards.pool),
         split=lambda wildcards: POOLS[wildcards.pool][1],
         part=lambda wildcards: (f"--part {POOLS[wildcards.pool][2]}" if POOLS[wildcards.pool][2] else ""),
         seed=lambda wildcards: POOLS[wildcards.pool][3],
     shell:
         "python -m mara.stages.make_pool --settings {params.settings:q} --family {params.family} "
-        "--split {params.split} {params.part} --seed {params.seed} "
+        "--split {params.split} {params.part} {params.curves} --seed {params.seed} "
         "--output {output.pool} --card {output.card} > {log} 2>&1"
 
 
