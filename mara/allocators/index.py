@@ -75,7 +75,7 @@ def allocate_gittins(view: View, params: np.ndarray, memory: np.ndarray, assignm
 
 
 @jit_lean
-def _log_index(view: View, params: np.ndarray, i: int, speed: float, fresh: bool) -> float:
+def log_index(view: View, params: np.ndarray, i: int, speed: float, fresh: bool) -> float:
     """Log of the tuned index of task i if it gets ``speed`` units a slot; ``fresh``: to be set up first."""
     row = view.row[i]
     width = view.cdf.shape[1]
@@ -99,7 +99,7 @@ def _log_index(view: View, params: np.ndarray, i: int, speed: float, fresh: bool
 
 
 @jit
-def _set_up(view: View) -> np.ndarray:
+def set_up(view: View) -> np.ndarray:
     """Which tasks a working node trained last: (n,) bool."""
     kept = np.zeros(view.active.shape[0], dtype=np.bool_)
     for node in range(view.up.shape[0]):
@@ -113,16 +113,16 @@ def allocate_index(view: View, params: np.ndarray, memory: np.ndarray, assignmen
     """The tuned index; params as in ``IndexWeights``."""
     n = view.active.shape[0]
     speed = reference_speed(view)
-    kept = _set_up(view)
+    kept = set_up(view)
     costly = view.switching_cost > 0.0
     score = np.empty(n)
     bundle = np.ones(n, dtype=np.int32)
     for i in range(n):
         fresh = costly and not kept[i]
-        score[i] = _log_index(view, params, i, speed, fresh)
+        score[i] = log_index(view, params, i, speed, fresh)
         for k in range(2, view.max_nodes + 1):
             gain = k ** (view.speedup_exponent - 1.0)
-            other = _log_index(view, params, i, speed * gain * k, fresh) + np.log(gain)
+            other = log_index(view, params, i, speed * gain * k, fresh) + np.log(gain)
             if other > score[i]:
                 score[i], bundle[i] = other, k
         score[i] += params[STICKY] * kept[i]
@@ -143,10 +143,10 @@ def allocate_index_matching(
     """
     n, nodes = view.active.shape[0], view.up.shape[0]
     speed = reference_speed(view)
-    kept = _set_up(view)
+    kept = set_up(view)
     score = np.empty(n)
     for i in range(n):
-        score[i] = _log_index(view, params, i, speed, False) + params[STICKY] * kept[i]
+        score[i] = log_index(view, params, i, speed, False) + params[STICKY] * kept[i]
     chosen = np.empty(min(n, 3 * nodes), dtype=np.int64)
     count = select_top(score, chosen.shape[0], chosen)
     worth = np.zeros((nodes, count))
@@ -159,7 +159,7 @@ def allocate_index_matching(
             if not view.up[m] or worth[m, k] > 0.0:
                 continue
             fresh = view.switching_cost > 0.0 and not here
-            log_worth = _log_index(view, params, i, view.speed[m], fresh) + params[STICKY] * here
+            log_worth = log_index(view, params, i, view.speed[m], fresh) + params[STICKY] * here
             worth[m, k] = view.speed[m] ** params[SPEED] * np.exp(log_worth)
     partner = match(worth)
     for m in range(nodes):

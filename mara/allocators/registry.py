@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mara.allocators import heuristics, index, laira, lara
+from mara.allocators import fair, heuristics, index, laira, lara
 from mara.allocators.edf import allocate_edf, run_edf
 from mara.config.allocators import (
     AllocatorSettings,
     EstimateWeights,
+    FairWeights,
     GittinsWeights,
     IndexWeights,
     LairaWeights,
@@ -62,6 +63,13 @@ ALLOCATORS: dict[str, Allocator] = {
     "gittins": Allocator(GittinsWeights, index.allocate_gittins, index.run_gittins),
     "index": Allocator(IndexWeights, index.allocate_index, index.run_index),
     "index_matching": Allocator(MatchingWeights, index.allocate_index_matching, index.run_index_matching),
+    "fair_index": Allocator(
+        FairWeights,
+        fair.allocate_fair,
+        fair.run_fair,
+        memory_width=fair.MEMORY_WIDTH,
+        scratch_width=fair.SCRATCH_WIDTH,
+    ),
     "lara": Allocator(LaraWeights, *_LARA, memory_width=lara.MEMORY_WIDTH, scratch_width=lara.SCRATCH_WIDTH),
     "lara_deadline": Allocator(
         LaraDeadlineWeights, *_LARA, memory_width=lara.MEMORY_WIDTH, scratch_width=lara.SCRATCH_WIDTH
@@ -107,7 +115,7 @@ def make_policy(
         weights: section of the allocator's kind; its defaults where None.
         forecasts: table of the predictor it reads, where it reads one.
         cluster: where it is to run; only its switching cost and speeds are used, in the index's table.
-        pool: with ``corpus``, what LaiRA fits its own models on.
+        pool: the tasks' families; with ``corpus``, what LaiRA fits its own models on.
         corpus: the curves of ``pool``.
 
     Raises:
@@ -131,6 +139,10 @@ def make_policy(
         if cluster is not None and isinstance(weights, IndexWeights):
             setup = cluster.switching_cost * float(cluster.speeds.mean())
         table = index.gittins_table(forecasts, setup)
+        if isinstance(weights, FairWeights):
+            if pool is None:
+                raise InputError(f"allocator {name}: needs the task pool, for the tasks' families")
+            table = fair.with_family(table, forecasts, pool)
     elif isinstance(weights, LairaWeights):
         if pool is None or corpus is None:
             raise InputError("allocator laira: needs the task pool and its curves")

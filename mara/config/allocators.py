@@ -65,6 +65,13 @@ class MatchingWeights(IndexWeights):
     """Power of the node's speed in the worth of a task on it; the index itself already knows the speed."""
 
 
+class FairWeights(IndexWeights):
+    """The index under a constraint of even completion over the families."""
+
+    strength: float = Field(default=4.0, ge=0, le=100)
+    """Step of the families' multipliers: added log index for each whole that a family's completion lags."""
+
+
 class LaraWeights(Section):
     """LARA; the defaults are the faithful form."""
 
@@ -126,6 +133,8 @@ class AllocatorSettings(Section):
     """Where the tuning of the index starts."""
     matching: MatchingWeights = MatchingWeights()
     """Where the tuning of the matched index starts."""
+    fair: FairWeights = FairWeights()
+    """The index with multipliers of the families; its other weights are those of the tuned index."""
     lara: LaraWeights = LaraWeights()
     """Faithful LARA; where the tuning of its variants starts."""
     lara_deadline: LaraDeadlineWeights = LaraDeadlineWeights()

@@ -17,8 +17,9 @@ class Method(NamedTuple):
     """Name in ``mara.allocators.registry``, or ``mat``."""
     predictor: str | None
     """Name in ``mara.predictors.registry``; None for allocators that read no forecast."""
-    weights: Literal["fixed", "tuned", "trained"]
-    """``fixed``: none to set; ``tuned``: by search on training episodes; ``trained``: once per train seed."""
+    weights: Literal["fixed", "tuned", "borrowed", "trained"]
+    """``fixed``: none to set; ``tuned``: by search on training episodes; ``borrowed``: those of the tuned index on
+    the same forecasts; ``trained``: once per train seed."""
 
 
 METHODS: dict[str, Method] = {
@@ -58,6 +59,10 @@ MAT_VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
 }
 """Ablations of ``mara``: what is changed, in words and as settings of the transformer."""
 
+FAIR_STRENGTHS = {"fair_1": 1.0, "fair_2": 2.0, "fair_4": 4.0, "fair_8": 8.0, "fair_16": 16.0}
+"""The index constrained to even completion over families, from loose to strict."""
+
+METHODS |= {name: Method("fair_index", "flow_deadline", "borrowed") for name in FAIR_STRENGTHS}
 METHODS |= {name: METHODS["mara"] for name in MAT_VARIANTS if name not in METHODS}
 
 

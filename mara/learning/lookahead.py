@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from mara.allocators.index import STICKY, allocate_index
-from mara.allocators.index import _log_index as log_index
+from mara.allocators.index import log_index
 from mara.allocators.mat.features import Buffers, is_plain
 from mara.allocators.mat.lanes import Lanes
 from mara.learning.worth import FEATURES, fit_chance, record, worth

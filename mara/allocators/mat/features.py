@@ -14,7 +14,7 @@ import numpy as np
 
 from mara.allocators.index import STICKY
 from mara.allocators.index import _chance as chance_within
-from mara.allocators.index import _log_index as log_index
+from mara.allocators.index import log_index
 from mara.allocators.placement import reference_speed
 from mara.simulator.engine import View
 from mara.simulator.jit import jit_inlined, jit_lean
