@@ -154,6 +154,8 @@ def detect_format(path: Path) -> str:
     if first.startswith("["):
         return "json"
     if first.startswith("{"):
+        if path.name == "trainer_state.json" or '"log_history"' in text:
+            return "trainer_state"
         return (
             "jsonl" if _is_object(first) and len(lines) > 1 and lines[1].lstrip().startswith("{") else "json"
         )

@@ -1,0 +1,143 @@
+"""The file that says what is wanted of running jobs: ``jobs.yaml`` beside their logs.
+
+jobs:
+  - log: resnet/metrics.csv        # from the file's folder; or a run's folder
+    target: 0.3
+    deadline: 12h                  # s, m, h or d from now; or a date: 2031-05-01 18:00
+  - log: ppo
+    name: cartpole
+    metric: rollout/ep_rew_mean
+    target: 475
+    best: 500
+    deadline_steps: 20000          # steps left of the log's axis
+    seconds_per_step: 0.01         # where the log has no clock
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+import yaml
+from pydantic import Field, ValidationError
+
+from mara.config.base import Section
+from mara.config.problems import describe
+from mara.curves.readers.files import check_file
+from mara.curves.readers.read import read_log
+from mara.errors import InputError
+from mara.live.advice import Job
+from mara.live.forecast import Question
+
+LARGEST = 1_000_000
+"""Bytes of the file."""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class JobEntry(Section):
+    """One job."""
+
+    log: str = Field(min_length=1)
+    """Its log or folder, from the folder of the file."""
+    target: float = Field(allow_inf_nan=False)
+    """Wanted value of its metric."""
+    name: str = ""
+    """What to call it; the log's path where not given."""
+    metric: str | None = None
+    """Column; the likeliest where not given."""
+    axis: str | None = None
+    """step, epoch, time, row or a column."""
+    format: str | None = None
+    """Format of the log."""
+    maximise: bool | None = None
+    """Whether more is better; by the metric's name where not given."""
+    best: float | None = Field(default=None, allow_inf_nan=False)
+    """Best value that the metric can have."""
+    deadline: str | float | datetime.datetime | datetime.date | None = None
+    """Time left (12h, 90m, 2d; a number counts hours) or the date."""
+    deadline_steps: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Steps left of its axis if it trained without a pause."""
+    seconds_per_step: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Time a step of its axis takes on a node."""
+
+
+class JobsFile(Section):
+    """The whole file."""
+
+    jobs: list[JobEntry] = Field(min_length=1)
+    """The jobs."""
+
+
+def read_jobs(path: Path, now: datetime.datetime | None = None) -> list[Job]:
+    """Read the file and all logs that it names.
+
+    Args:
+        path: of the file.
+        now: from when deadlines given as dates are counted; None for the present.
+
+    Raises:
+        InputError: naming the file, the entry and what would be right.
+    """
+    entries = _entries(path)
+    now = now or datetime.datetime.now().astimezone()
+    jobs = []
+    for place, entry in enumerate(entries):
+        log = read_log(path.parent / entry.log, entry.format, entry.metric, entry.axis, entry.maximise)
+        where = f"{path}: jobs.{place}.deadline"
+        jobs.append(
+            Job(
+                name=entry.name or entry.log,
+                question=Question(log, entry.target, entry.best, entry.deadline_steps),
+                seconds_left=_seconds_left(entry.deadline, now, where),
+                seconds_per_step=entry.seconds_per_step,
+            )
+        )
+    return jobs
+
+
+def _entries(path: Path) -> list[JobEntry]:
+    if check_file(path) > LARGEST:
+        raise InputError(f"{path}: above {LARGEST:,} bytes; expected a short YAML file of jobs")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        # Aliases can make a file of a kilobyte into one of gigabytes.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise InputError(f"{path}: YAML aliases (*name) are not read here; write the values out")
+        content = yaml.safe_load(text)
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200] or "nested too deeply"
+        raise InputError(f"{path}: not YAML ({reason})") from None
+    try:
+        return JobsFile.model_validate(content).jobs
+    except ValidationError as error:
+        problems = describe(error, JobsFile, [])
+        more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
+        raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more) from None
+
+
+def _seconds_left(
+    deadline: str | float | datetime.date | None, now: datetime.datetime, where: str
+) -> float | None:
+    if deadline is None:
+        return None
+    if isinstance(deadline, datetime.date):
+        moment = deadline
+        if not isinstance(moment, datetime.datetime):
+            moment = datetime.datetime.combine(moment, datetime.time.max)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
+        return max((moment - now).total_seconds(), 0.0)
+    if isinstance(deadline, int | float):
+        seconds = deadline * UNITS["h"]
+    else:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([smhd])", deadline.strip())
+        if found is None:
+            raise InputError(
+                f"{where}: {deadline[:40]!r}; expected 90m, 12h, 2d or a date as 2031-05-01 18:00"
+            )
+        seconds = float(found[1]) * UNITS[found[2]]
+    if not 0 <= seconds < 1e12:
+        raise InputError(f"{where}: {deadline}; expected the time left, 0 or more")
+    return seconds
