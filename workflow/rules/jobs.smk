@@ -7,6 +7,11 @@ def scenario_arrivals(name):
     return scenario.arrivals if scenario and scenario.arrivals else SETTINGS.arrivals
 
 
+def replayed(arrivals):
+    """The file of submit times that arrivals replay, if they do."""
+    return [str(arrivals.replay_file)] if arrivals.replay_file else []
+
+
 def scenario_cluster(name):
     """Cluster settings of a scenario."""
     scenario = STUDY.scenarios.get(name)

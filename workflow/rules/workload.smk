@@ -36,6 +36,7 @@ rule training_load:
     """Find the arrival rate at which faithful LARA completes the published share of tasks."""
     input:
         code("stages.calibrate_load"),
+        replayed(SETTINGS.arrivals),
         pool="results/pools/calibration.parquet",
         forecasts="results/forecasts/wls/calibration",
     output:
@@ -71,6 +72,7 @@ rule trace:
     """Draw the episodes of one setting."""
     input:
         code("stages.make_trace"),
+        lambda wildcards: replayed(scenario_arrivals(wildcards.scenario)),
         pool="results/pools/{pool}.parquet",
         training_load="results/training_load.json",
     output:
