@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class Corpus:
     id: NDArray[np.str_]
     """(C,) unique names."""
     family: NDArray[np.str_]
-    """(C,) supervised, vision, rl or synthetic."""
+    """(C,) supervised, vision, rl, synthetic, or a name of one's own."""
     dataset: NDArray[np.str_]
     """(C,) data set or environment."""
     group: NDArray[np.str_]
@@ -80,7 +80,7 @@ class Corpus:
         """The curves of a family, a split and a part of the training split.
 
         Args:
-            family: supervised, vision, rl or synthetic; None for all.
+            family: supervised, vision, rl, synthetic or another one that is here; None for all.
             split: train, calibration, validation or test; None for all.
             part: ``predictor`` (what predictors are fitted on) or ``allocator`` (what allocators are trained
                 on, so that their forecasts are out of sample): about 75 % and 25 % of the training groups.
@@ -88,7 +88,8 @@ class Corpus:
         Raises:
             ValueError: for a name that does not exist, or a part of another split than train.
         """
-        for value, known in ((family, (*FAMILIES, "synthetic")), (split, SPLITS), (part, PARTS)):
+        families = (*FAMILIES, "synthetic", *dict.fromkeys(self.family.tolist()))
+        for value, known in ((family, families), (split, SPLITS), (part, PARTS)):
             if value is not None and value not in known:
                 raise ValueError(f"{value!r} is none of {', '.join(known)}")
         if part is not None and split not in (None, "train"):
@@ -166,8 +167,13 @@ def load_corpus(directory: Path | None = None) -> Corpus:
     return concatenate(parts)
 
 
-def read_curves(path: Path) -> Corpus:
+def read_curves(path: Path, own_family: str | None = None) -> Corpus:
     """Read one file and check every row by itself.
+
+    Args:
+        path: the Parquet file.
+        own_family: for curves that are not the package's: the family they get, all of them in the test
+            split, whatever the file says.
 
     Raises:
         InputError: in one line naming file, row (from 0) and column.
@@ -204,7 +210,10 @@ def read_curves(path: Path) -> Corpus:
         schedule=curves["schedule"],
         diverged_at=integers["diverged_at"].astype(np.int32),
     )
-    _check_names(corpus, path)
+    if own_family is not None:
+        names = np.full(len(corpus), own_family)
+        corpus = replace(corpus, family=names, split=np.full(len(corpus), "test"))
+    _check_names(corpus, path, (*FAMILIES, own_family) if own_family else FAMILIES)
     _check_values(corpus, path)
     return corpus
 
@@ -278,7 +287,7 @@ def _config(cell: str, path: Path, row: int, name: str) -> dict[str, Any]:
     return config
 
 
-def _check_names(corpus: Corpus, path: Path) -> None:
+def _check_names(corpus: Corpus, path: Path, families: Sequence[str]) -> None:
     """Names known, ids unique, groups whole, held-out families held out."""
     seen: dict[str, int] = {}
     split_of: dict[str, str] = {}
@@ -287,9 +296,9 @@ def _check_names(corpus: Corpus, path: Path) -> None:
         if name in seen:
             raise _problem(path, row, name, "id", f"duplicate of row {seen[name]}; ids must be unique")
         seen[name] = row
-        if family not in FAMILIES:
+        if family not in families:
             raise _problem(
-                path, row, name, "family", f"unknown family {family!r}; known are {', '.join(FAMILIES)}"
+                path, row, name, "family", f"unknown family {family!r}; known are {', '.join(families)}"
             )
         if split not in SPLITS:
             raise _problem(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mara.figures.style import INK, Drawn, colour, display_name, need, panels, run, span
+from mara.figures.style import INK, Drawn, colour, display_name, in_family_order, need, panels, run, span
 
-FAMILY_ORDER = ("supervised", "vision", "rl")
 PREFERRED = ("flow", "direct", "wls_calibrated", "slope_calibrated")
 """Predictors shown, where they are in the table; otherwise its first four."""
 
@@ -14,7 +13,7 @@ PREFERRED = ("flow", "direct", "wls_calibrated", "slope_calibrated")
 def draw(calibration: pd.DataFrame) -> Drawn:
     """A row a family: observed against nominal probability (left), density of the PIT (right)."""
     need(calibration, "any predictor")
-    families = [f for f in FAMILY_ORDER if f in set(calibration["family"])]
+    families = in_family_order(calibration["family"])
     predictors = _shown(calibration)
     calibration = calibration[calibration["predictor"].isin(predictors)]
     dashes = ("-", "--", ":", "-.")

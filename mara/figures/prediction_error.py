@@ -11,6 +11,7 @@ from mara.figures.style import (
     colour,
     display_name,
     dot_rows,
+    in_family_order,
     name_rows,
     need,
     panels,
@@ -18,14 +19,12 @@ from mara.figures.style import (
     span,
 )
 
-FAMILY_ORDER = ("supervised", "vision", "rl")
-
 
 def draw(prediction: pd.DataFrame) -> Drawn:
     """Dots with intervals, predictors sorted by their mean nMAE, a panel a family."""
     need(prediction, "any predictor")
     order = prediction.groupby("predictor")["nmae"].mean().sort_values(kind="stable").index.tolist()
-    families = [f for f in FAMILY_ORDER if f in set(prediction["family"])]
+    families = in_family_order(prediction["family"])
     figure, axes = panels(1, len(families), 1.6 + 0.26 * len(order), sharey=True, sharex=True)
     for axis, family in zip(axes[0], families, strict=True):
         rows = prediction[prediction["family"] == family].drop_duplicates("predictor")

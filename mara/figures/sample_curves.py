@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mara.figures.style import Drawn, colour, display_name, log_axis, need, panels, run
-
-FAMILY_ORDER = ("supervised", "vision", "rl", "synthetic")
+from mara.figures.style import Drawn, colour, display_name, in_family_order, log_axis, need, panels, run
 
 
 def draw(curves: pd.DataFrame) -> Drawn:
     """A panel a family, a line a curve, logarithmic loss."""
     need(curves, "any curve")
-    families = [f for f in FAMILY_ORDER if f in set(curves["family"])]
+    families = in_family_order(curves["family"])
     columns = min(2, len(families))
     rows = -(-len(families) // columns)
     figure, axes = panels(rows, columns, 0.6 + 2.0 * rows, sharex=True)

@@ -87,6 +87,7 @@ MARKERS = {
     "edf": "P",
     "clairvoyant": "*",
 }
+FAMILY_ORDER = ("supervised", "vision", "rl", "synthetic")
 NAMES = {
     "mara": "MARA",
     "lara": "LARA",
@@ -143,6 +144,12 @@ def display_name(name: str) -> str:
     if name.endswith("_deadline"):
         return f"{display_name(name.removesuffix('_deadline'))} + deadline"
     return name.replace("_", " ")
+
+
+def in_family_order(present: Iterable[str]) -> list[str]:
+    """The families of a table, each once: the study's in their order, then those of the reader's own logs."""
+    found = list(dict.fromkeys(map(str, present)))
+    return sorted(found, key=lambda name: FAMILY_ORDER.index(name) if name in FAMILY_ORDER else 9)
 
 
 def percent(value: float, digits: int = 1) -> str:

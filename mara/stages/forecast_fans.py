@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mara.curves.corpus import Corpus, load_corpus
+from mara.curves.corpus import Corpus, concatenate, load_corpus, read_curves
 from mara.curves.smoothing import smooth
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
@@ -66,15 +66,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flow", type=Path, required=True)
     parser.add_argument("--wls", type=Path, required=True)
+    parser.add_argument("--own", nargs=2, action="append", default=[], metavar=("FAMILY", "FILE"))
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     flow, wls = load_predictor("flow", arguments.flow), load_predictor("wls", arguments.wls)
     assert isinstance(flow, FlowPredictor)
     assert isinstance(wls, Wls)
-    corpus = load_corpus().of(split="test")
+    own = (read_curves(Path(path), family) for family, path in arguments.own)
+    corpus = concatenate([load_corpus().of(split="test"), *own])
     parts = []
-    for family in ("supervised", "vision", "rl"):
+    for family in ("supervised", "vision", "rl", *(name for name, _ in arguments.own)):
         rows = np.flatnonzero((corpus.family == family) & (corpus.diverged_at >= corpus.loss.shape[1]))
         rng = generator_for(arguments.seed, "forecast fans", family)
         for number, row in enumerate(rng.choice(rows, min(CASES_PER_FAMILY, len(rows)), replace=False)):

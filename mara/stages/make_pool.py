@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from mara.config.workload import TaskSettings
-from mara.curves.corpus import load_corpus
-from mara.errors import exit_on_input_error
+from mara.curves.corpus import load_corpus, read_curves
+from mara.errors import InputError, exit_on_input_error
 from mara.files import atomic_path
 from mara.stages.arguments import generator_for, read_settings, stage_parser
 from mara.workload.card import workload_card
@@ -18,6 +18,7 @@ def main() -> None:
     """Write the pool (Parquet) and its card (JSON)."""
     parser = stage_parser(__doc__)
     parser.add_argument("--family", required=True)
+    parser.add_argument("--curves", type=Path, help="file of an own family, in place of the recorded corpus")
     parser.add_argument("--split", required=True)
     parser.add_argument("--part", choices=("predictor", "allocator"), help="of the training split")
     parser.add_argument("--seed", type=int, required=True)
@@ -25,9 +26,19 @@ def main() -> None:
     parser.add_argument("--card", type=Path, required=True)
     arguments = parser.parse_args()
     settings = read_settings(TaskSettings, arguments.settings)
-    corpus = load_corpus().of(family=arguments.family, split=arguments.split, part=arguments.part)
+    own = arguments.curves is not None
+    corpus = read_curves(arguments.curves, arguments.family) if own else load_corpus()
+    corpus = corpus.of(family=arguments.family, split=arguments.split, part=arguments.part)
     rng = generator_for(arguments.seed, "pool", arguments.family, arguments.split)
-    pool = make_pool(corpus, settings, rng)
+    try:
+        pool = make_pool(corpus, settings, rng)
+    except InputError as error:
+        if not own:
+            raise
+        print(f"note: {error}; the tasks keep their natural shares")
+        pool = make_pool(
+            corpus, settings.model_copy(update={"feasible_share": None, "long_share": None}), rng
+        )
     pool.save(arguments.output)
     with atomic_path(arguments.card) as temporary:
         temporary.write_text(json.dumps(workload_card(pool, corpus), indent=2) + "\n", encoding="utf-8")

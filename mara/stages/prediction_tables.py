@@ -20,9 +20,13 @@ from mara.evaluation.prediction import (
 from mara.files import atomic_path
 from mara.stages.arguments import read_settings, stage_parser
 
-SPLIT = {"supervised": "in_distribution", "vision": "held_out", "rl": "held_out"}
 LEVELS = np.linspace(0.05, 0.95, 19)
 PIT_BINS = 10
+
+
+def split_of(family: str) -> str:
+    """Whether predictors were fitted on curves of the family."""
+    return "in_distribution" if family == "supervised" else "held_out"
 
 
 def score_columns(frame: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -37,7 +41,7 @@ def prediction_row(name: str, frame: pd.DataFrame, settings: EvaluationSettings)
     row: dict[str, object] = {
         "predictor": name,
         "family": family,
-        "split": SPLIT[family],
+        "split": split_of(family),
         "n_cases": len(frame),
         "n_groups": len(np.unique(group)),
     }
@@ -70,7 +74,7 @@ def difference_rows(
                     "predictor": name,
                     "baseline": other,
                     "family": family,
-                    "split": SPLIT[family],
+                    "split": split_of(family),
                     "score": score,
                     "difference": difference.estimate,
                     "diff_low": difference.low,
@@ -104,11 +108,14 @@ def main() -> None:
     parser.add_argument("--calibration", type=Path, required=True)
     arguments = parser.parse_args()
     settings = read_settings(EvaluationSettings, arguments.settings)
-    frames = {path.stem: pd.read_parquet(path) for path in arguments.scores}
+    files: dict[str, list[pd.DataFrame]] = {}
+    for path in arguments.scores:
+        files.setdefault(path.stem, []).append(pd.read_parquet(path))
+    frames = {name: pd.concat(parts, ignore_index=True) for name, parts in files.items()}
     prediction: list[dict[str, object]] = []
     differences: list[dict[str, object]] = []
     calibration: list[dict[str, object]] = []
-    for family in SPLIT:
+    for family in dict.fromkeys(f for frame in frames.values() for f in frame["family"]):
         of_family = {name: frame[frame["family"] == family] for name, frame in frames.items()}
         for name, frame in of_family.items():
             if frame.empty:

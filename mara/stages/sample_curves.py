@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mara.curves.corpus import load_corpus
+from mara.curves.corpus import concatenate, load_corpus, read_curves
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
 from mara.stages.arguments import generator_for
@@ -19,11 +19,13 @@ CURVES_PER_FAMILY = 12
 def main() -> None:
     """Write ``sample_curves.csv`` and the counts by family and split, ``corpus.csv``."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--own", nargs=2, action="append", default=[], metavar=("FAMILY", "FILE"))
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--curves", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, required=True)
     arguments = parser.parse_args()
-    corpus = load_corpus()
+    own = (read_curves(Path(path), family) for family, path in arguments.own)
+    corpus = concatenate([load_corpus(), *own])
     parts = []
     for family in np.unique(corpus.family):
         rows = np.flatnonzero(corpus.family == family)

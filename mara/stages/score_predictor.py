@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mara.curves.corpus import load_corpus
+from mara.curves.corpus import load_corpus, read_curves
 from mara.errors import exit_on_input_error
 from mara.evaluation.prediction import ask, probability_integral, protocol_cases, scores
 from mara.files import atomic_path
@@ -21,10 +21,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--predictor", required=True)
     parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--own", nargs=2, metavar=("FAMILY", "FILE"), help="score on an own family alone")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     predictor = load_predictor(arguments.predictor, arguments.model)
-    cases = protocol_cases(load_corpus().of(split="test"))
+    corpus = read_curves(Path(arguments.own[1]), arguments.own[0]) if arguments.own else load_corpus()
+    cases = protocol_cases(corpus.of(split="test"))
     start = time.perf_counter()
     forecast = ask(predictor, cases)
     elapsed = time.perf_counter() - start

@@ -10,7 +10,7 @@ from mara.allocators.registry import allocator, make_policy
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
 from mara.config.methods import METHODS
-from mara.curves.corpus import load_corpus
+from mara.curves.corpus import load_corpus, read_curves
 from mara.errors import exit_on_input_error
 from mara.simulator.cluster import Cluster
 from mara.simulator.simulate import simulate
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, required=True)
     parser.add_argument("--forecasts", type=Path)
     parser.add_argument("--weights", type=Path, help="tuned weights (JSON)")
+    parser.add_argument("--curves", type=Path, help="file of an own family, in place of the recorded corpus")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
@@ -46,8 +47,9 @@ def main() -> None:
     name = METHODS[arguments.method].allocator
     pool, cluster = TaskPool.load(arguments.pool), Cluster.of(settings.cluster)
     forecasts = ForecastTable.load(arguments.forecasts) if arguments.forecasts else None
+    corpus = read_curves(arguments.curves, str(pool.family[0])) if arguments.curves else load_corpus()
     policy = make_policy(
-        name, allocator(name).weights.model_validate(weights), forecasts, cluster, pool, load_corpus()
+        name, allocator(name).weights.model_validate(weights), forecasts, cluster, pool, corpus
     )
     outcome = simulate(Trace.load(arguments.trace), pool, cluster, policy, forecasts, arguments.seed)
     outcome.save(arguments.output)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mara.curves.corpus import load_corpus
+from mara.curves.corpus import load_corpus, read_curves
 from mara.errors import InputError, exit_on_input_error
 from mara.predictors.registry import load_predictor
 from mara.predictors.table import tabulate
@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--predictor", required=True)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--pool", type=Path, required=True)
+    parser.add_argument("--curves", type=Path, help="file of an own family, in place of the recorded corpus")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     pool = TaskPool.load(arguments.pool)
@@ -28,7 +29,7 @@ def main() -> None:
     if len(families) != 1:
         raise InputError(f"{arguments.pool}: holds {len(families)} families; a pool must be of one")
     predictor = load_predictor(arguments.predictor, arguments.model)
-    corpus = load_corpus()
+    corpus = read_curves(arguments.curves, str(families[0])) if arguments.curves else load_corpus()
     corpus = corpus.select(np.isin(corpus.id, pool.curve_id))
     tabulate(predictor, pool, corpus).save(arguments.output)
 

@@ -1,0 +1,44 @@
+"""Make a held-out family of the reader's own logs: a checked file of curves under the family's name."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mara.curves.corpus import Corpus, read_curves, write_curves
+from mara.errors import InputError, exit_on_input_error
+
+
+def with_siblings(corpus: Corpus, family: str) -> Corpus:
+    """Put runs that are alone in their group into one group of their own, so that all have a reference run.
+
+    Raises:
+        InputError: there is one curve only, or none.
+    """
+    if len(corpus) < 2:
+        raise InputError(
+            f"{family}: {len(corpus)} curves; give at least two, targets come from another run of a group"
+        )
+    _, code, size = np.unique(corpus.group, return_inverse=True, return_counts=True)
+    alone = size[code] == 1
+    largest = corpus.group[code == np.argmax(size)][0]
+    group = f"{family}/single runs" if alone.sum() > 1 else largest
+    return replace(corpus, group=np.where(alone, group, corpus.group))
+
+
+def main() -> None:
+    """Write the family's curves (Parquet), all in the test split."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--family", required=True)
+    parser.add_argument("--source", type=Path, required=True, help="file of curves")
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    corpus = read_curves(arguments.source, arguments.family)
+    write_curves(with_siblings(corpus, arguments.family), arguments.output)
+
+
+if __name__ == "__main__":
+    exit_on_input_error(main)
