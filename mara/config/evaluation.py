@@ -6,6 +6,19 @@ from pydantic import Field
 
 from mara.config.base import Section
 
+SUITE_TABLES = (
+    "completion",
+    "comparisons",
+    "gap",
+    "effects",
+    "attribution",
+    "ablation",
+    "stress",
+    "fairness",
+    "fairness_groups",
+)
+"""The tables that are joined from the settings of all suites."""
+
 
 class EvaluationSettings(Section):
     """Settings of the tables of results and of the verdicts."""

@@ -59,7 +59,7 @@ MAT_VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
 }
 """Ablations of ``mara``: what is changed, in words and as settings of the transformer."""
 
-FAIR_STRENGTHS = {"fair_1": 1.0, "fair_2": 2.0, "fair_4": 4.0, "fair_8": 8.0, "fair_16": 16.0}
+FAIR_STRENGTHS = {"fair_4": 4.0, "fair_8": 8.0, "fair_16": 16.0, "fair_32": 32.0, "fair_64": 64.0}
 """The index constrained to even completion over families, from loose to strict."""
 
 METHODS |= {name: Method("fair_index", "flow_deadline", "borrowed") for name in FAIR_STRENGTHS}

@@ -7,33 +7,22 @@ from pathlib import Path
 
 import pandas as pd
 
+from mara.config.evaluation import SUITE_TABLES
 from mara.errors import exit_on_input_error
 from mara.evaluation.completion import adjust_within_suites
 from mara.files import atomic_path
 
-SUITE_TABLES = {"attribution": "attribution", "stress": "stress"}
+OWN_TABLES = {"attribution": "attribution", "stress": "stress"}
 """Suites whose completion rows form a table of their own; all others go into ``completion``."""
-
-EVERY_TABLE = (
-    "completion",
-    "comparisons",
-    "gap",
-    "effects",
-    "attribution",
-    "ablation",
-    "stress",
-    "fairness",
-    "fairness_groups",
-)
 
 
 def main() -> None:
-    """Write ``<table>.csv`` for every table of EVERY_TABLE; one without rows keeps its header only."""
+    """Write ``<table>.csv`` for every table of SUITE_TABLES; one without rows keeps its header only."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings-evaluated", nargs="+", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True, help="folder of the tables")
     arguments = parser.parse_args()
-    rows: dict[str, list[pd.DataFrame]] = {name: [] for name in EVERY_TABLE}
+    rows: dict[str, list[pd.DataFrame]] = {name: [] for name in SUITE_TABLES}
     for folder in arguments.settings_evaluated:
         suite = folder.parts[-3]
         for file in sorted(folder.glob("*.csv")):
@@ -42,10 +31,7 @@ def main() -> None:
             if name == "completion":
                 if suite == "ablation":
                     continue
-                name = SUITE_TABLES.get(suite, name)
-                if suite == "stress":
-                    level = [f"{load:g} x load" for load in table["load"]]
-                    table = table.assign(stress=table["workload"].str.replace("_", " "), level=level)
+                name = OWN_TABLES.get(suite, name)
             rows[name].append(table)
     for name, parts in rows.items():
         table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -22,6 +22,9 @@ from mara.workload.tasks import TaskPool
 GAP_METHODS = ("mara", "index", "gittins", "lara_tuned", "lara_slope")
 """Methods whose share of the gap to the optimum is printed, where they were run."""
 
+FAIRNESS_SUITES = ("in_distribution", "unseen_load", "held_out_family", "fairness")
+"""Suites in which it is audited who is served."""
+
 
 def read_outcome(path: Path, pool: TaskPool) -> pd.DataFrame:
     """Read what became of every task, with the curve group and family that its template has."""
@@ -38,11 +41,12 @@ def parts_of(method: str, bound: str) -> Parts:
 
 
 def is_baseline(method: str, settings: EvaluationSettings) -> bool:
-    """Whether a deployable method other than ours: neither the bound, nor told the truth, nor a variant."""
+    """Whether a deployable method other than ours: neither bound, nor told the truth, nor a variant."""
     return (
         method not in (settings.method, settings.bound)
         and not method.startswith(f"{settings.method}_")
         and METHODS[method].predictor != "oracle"
+        and METHODS[method].weights != "borrowed"
     )
 
 
@@ -74,6 +78,7 @@ def main() -> None:
         tables["effects"] = effect_rows(outcomes, parts, settings.reference)
     else:
         tables["comparisons"] = comparison_rows(outcomes, settings.method, baselines)
+    if arguments.suite in FAIRNESS_SUITES:
         tables["fairness"] = fairness_rows(outcomes, runs, parts)
         tables["fairness_groups"] = group_rows(outcomes, runs)
     if settings.bound in runs:

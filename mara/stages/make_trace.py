@@ -14,7 +14,7 @@ from mara.simulator.cluster import Cluster
 from mara.stages.arguments import generator_for, read_settings, stage_parser
 from mara.workload.card import trace_card
 from mara.workload.tasks import TaskPool
-from mara.workload.trace import make_trace
+from mara.workload.trace import draw_weights, make_trace
 
 
 class TraceSettings(Section):
@@ -24,6 +24,10 @@ class TraceSettings(Section):
     cluster: ClusterSettings
     standard_cluster: ClusterSettings
     """The cluster of the training load: the rate is scaled by the ratio of the capacities."""
+    slack: tuple[float, float] | None = None
+    """Which tasks are drawn, by window over the time that their user went by."""
+    mix: dict[str, float] | None = None
+    """Shares of the families among the arrivals."""
 
 
 def main() -> None:
@@ -43,9 +47,9 @@ def main() -> None:
     capacity = float(Cluster.of(settings.cluster).speeds.sum())
     growth = capacity / float(Cluster.of(settings.standard_cluster).speeds.sum())
     rng = generator_for(arguments.seed, "trace", arguments.pool.stem)
-    trace = make_trace(
-        pool, settings.arrivals, training_rate * arguments.load * growth, arguments.episodes, rng
-    )
+    rate = training_rate * arguments.load * growth
+    weight = draw_weights(pool, settings.slack, settings.mix)
+    trace = make_trace(pool, settings.arrivals, rate, arguments.episodes, rng, weight)
     trace.save(arguments.output)
     with atomic_path(arguments.card) as temporary:
         card = trace_card(trace, pool, capacity)

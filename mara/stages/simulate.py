@@ -9,12 +9,14 @@ from typing import Any
 from mara.allocators.registry import allocator, make_policy
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
+from mara.config.distortion import ForecastSettings
 from mara.config.methods import METHODS
 from mara.curves.corpus import load_corpus, read_curves
 from mara.errors import exit_on_input_error
 from mara.simulator.cluster import Cluster
 from mara.simulator.simulate import simulate
-from mara.stages.arguments import read_settings, stage_parser
+from mara.stages.arguments import generator_for, read_settings, stage_parser
+from mara.workload.distortion import distort
 from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
@@ -25,7 +27,14 @@ class SimulateSettings(Section):
 
     cluster: ClusterSettings
     weights: dict[str, Any]
-    """The allocator's weights, unless a file of tuned ones is given."""
+    """The allocator's weights; those that a file of tuned ones names are taken from there."""
+    forecasts: ForecastSettings = ForecastSettings()
+    """How the forecasts are made wrong, if they are."""
+
+
+def read_forecasts(path: Path, settings: SimulateSettings, seed: int) -> ForecastTable:
+    """Read a forecast table as allocators get to see it."""
+    return distort(ForecastTable.load(path), settings.forecasts, generator_for(seed, "distortion"))
 
 
 def main() -> None:
@@ -43,10 +52,12 @@ def main() -> None:
     settings = read_settings(SimulateSettings, arguments.settings)
     weights = settings.weights
     if arguments.weights:
-        weights = json.loads(arguments.weights.read_text(encoding="utf-8"))["weights"]
+        weights = weights | json.loads(arguments.weights.read_text(encoding="utf-8"))["weights"]
     name = METHODS[arguments.method].allocator
     pool, cluster = TaskPool.load(arguments.pool), Cluster.of(settings.cluster)
-    forecasts = ForecastTable.load(arguments.forecasts) if arguments.forecasts else None
+    forecasts = None
+    if arguments.forecasts:
+        forecasts = read_forecasts(arguments.forecasts, settings, arguments.seed)
     corpus = read_curves(arguments.curves, str(pool.family[0])) if arguments.curves else load_corpus()
     policy = make_policy(
         name, allocator(name).weights.model_validate(weights), forecasts, cluster, pool, corpus

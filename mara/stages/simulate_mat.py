@@ -9,8 +9,7 @@ from mara.config.methods import METHODS
 from mara.errors import exit_on_input_error
 from mara.simulator.cluster import Cluster
 from mara.stages.arguments import read_settings, stage_parser
-from mara.stages.simulate import SimulateSettings
-from mara.workload.forecast_table import ForecastTable
+from mara.stages.simulate import SimulateSettings, read_forecasts
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
 
@@ -32,7 +31,7 @@ def main() -> None:
         Trace.load(arguments.trace),
         TaskPool.load(arguments.pool),
         Cluster.of(settings.cluster),
-        ForecastTable.load(arguments.forecasts),
+        read_forecasts(arguments.forecasts, settings, arguments.seed),
         arguments.seed,
     )
     outcome.save(arguments.output)

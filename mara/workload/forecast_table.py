@@ -8,6 +8,7 @@ Shape legend: J templates, R rows, H horizon in units.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -84,3 +85,16 @@ class ForecastTable:
                 f"{path}: {len(fixed)} rows in cdf, {len(point)} in point, {offset[-1]} by offset: must agree"
             )
         return cls(predictor, offset, fixed.astype(np.float32) / np.float32(SCALE), point)
+
+
+def join_tables(tables: Sequence[ForecastTable], templates: int) -> ForecastTable:
+    """The rows of the first ``templates`` of every table, as :func:`mara.workload.tasks.join_pools` joins pools."""
+    offsets, ends = [np.zeros(1, dtype=np.int64)], []
+    for table in tables:
+        kept = min(templates, len(table.offset) - 1)
+        offsets.append(table.offset[1 : kept + 1] + offsets[-1][-1])
+        ends.append(int(table.offset[kept]))
+    pairs = list(zip(tables, ends, strict=True))
+    cdf = np.concatenate([table.cdf[:end] for table, end in pairs])
+    point = np.concatenate([table.point[:end] for table, end in pairs])
+    return ForecastTable(tables[0].predictor, np.concatenate(offsets), cdf, point)

@@ -11,6 +11,7 @@ Shapes: C curves of the corpus, N points a curve, J templates, K candidates draw
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Self
@@ -94,6 +95,21 @@ class TaskPool:
         """The templates at a mask or at indices, with the same natural shares."""
         columns = {f.name: getattr(self, f.name)[keep] for f in fields(self) if f.name != "natural"}
         return replace(self, **columns)
+
+
+def join_pools(pools: Sequence[TaskPool], templates: int) -> TaskPool:
+    """The first ``templates`` of every pool, one pool after another; natural shares are means over pools.
+
+    ``curve`` still counts within each pool's own corpus: find curves by `rows_in`.
+    """
+    kept = [pool.select(np.arange(min(templates, len(pool)))) for pool in pools]
+    columns = {
+        f.name: np.concatenate([getattr(pool, f.name) for pool in kept])
+        for f in fields(TaskPool)
+        if f.name != "natural"
+    }
+    natural = {name: float(np.mean([pool.natural[name] for pool in kept])) for name in kept[0].natural}
+    return TaskPool(**columns, natural=natural)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ Shapes: E episodes, T tasks of all episodes together (flat), S arrival slots, J 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -101,13 +102,49 @@ class Trace:
         return cls(offset, template, arrival, deadline, scored, meta)
 
 
+def draw_weights(
+    pool: TaskPool, slack: tuple[float, float] | None = None, mix: Mapping[str, float] | None = None
+) -> np.ndarray:
+    """Weights (J,) with which templates are drawn.
+
+    Args:
+        pool: the templates.
+        slack: only those whose window is that many times ``reference_units`` (the lower end excluded).
+        mix: share of each family among the arrivals; families that are not named do not arrive.
+
+    Raises:
+        InputError: no template is left, or a family with a share has none.
+    """
+    weight = np.ones(len(pool))
+    if slack is not None:
+        ratio = pool.window / np.maximum(pool.reference_units, 1)
+        weight *= (ratio > slack[0]) & (ratio <= slack[1])
+    if mix is not None:
+        share = np.zeros(len(pool))
+        for family, wanted in mix.items():
+            there = (pool.family == family) * weight
+            if wanted > 0 and not there.any():
+                raise InputError(f"trace: the mix asks for tasks of {family!r}; the pool has none")
+            share += wanted * there / max(there.sum(), 1.0)
+        weight = share
+    if not weight.any():
+        raise InputError("trace: no task template is left to draw from; widen the slack or the mix")
+    return weight
+
+
 def make_trace(
-    pool: TaskPool, arrivals: ArrivalSettings, rate: float, episodes: int, rng: np.random.Generator
+    pool: TaskPool,
+    arrivals: ArrivalSettings,
+    rate: float,
+    episodes: int,
+    rng: np.random.Generator,
+    weight: np.ndarray | None = None,
 ) -> Trace:
     """Draw the tasks of ``episodes`` episodes.
 
-    ``rate`` is the mean number of arrivals a slot. Templates are drawn with replacement; a replayed file with
-    deadlines draws among the templates of about the window the file asks for.
+    ``rate`` is the mean number of arrivals a slot. Templates are drawn with replacement, with the weights
+    (J,) if given (see :func:`draw_weights`); a replayed file with deadlines draws among the templates of about
+    the window the file asks for.
     """
     if not (np.isfinite(rate) and rate > 0):
         raise InputError(f"trace: the arrival rate must be positive, not {rate}")
@@ -115,6 +152,11 @@ def make_trace(
         raise InputError("trace: the task pool is empty")
     submissions = read_submissions(arrivals.replay_file) if arrivals.replay_file is not None else None
     by_window = np.argsort(pool.window, kind="stable")
+    if weight is not None:
+        by_window = by_window[weight[by_window] > 0]
+    share = np.ones(len(by_window)) if weight is None else weight[by_window]
+    cumulative = np.concatenate([[0.0], np.cumsum(share) / share.sum()])
+    cumulative[-1] = 1.0
     slots, templates = [], []
     for generator in rng.spawn(episodes):
         when, which = generator.spawn(2)
@@ -125,10 +167,10 @@ def make_trace(
             slot, windows = replay_slots(arrivals, rate, submissions, when)
         u = which.uniform(size=len(slot))
         if windows is not None:
-            place = np.searchsorted(pool.window[by_window], windows) / len(pool)
+            place = cumulative[np.searchsorted(pool.window[by_window], windows)]
             u = np.clip(place + _WINDOW_SPREAD * (u - 0.5), 0, np.nextafter(1, 0))
         slots.append(slot)
-        templates.append(by_window[(u * len(pool)).astype(np.int64)])
+        templates.append(by_window[np.searchsorted(cumulative, u, side="right") - 1])
     offset = np.concatenate([[0], np.cumsum([len(s) for s in slots])]).astype(np.int64)
     arrival = np.concatenate([np.zeros(0, np.int32), *slots]).astype(np.int32)
     template = np.concatenate([np.zeros(0, np.int64), *templates]).astype(np.int32)

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 from mara.code_stamps import PACKAGE, Stamps
+from mara.config.evaluation import SUITE_TABLES
 from mara.config.experiment import SettingsError, load_experiment
 from mara.config.methods import (
     DEADLINE,
+    FAIR_STRENGTHS,
     MAT_VARIANTS,
     METHODS,
     PREDICTORS,
@@ -44,13 +46,11 @@ POOLS = {
     "calibration": ("supervised", "calibration", None, STUDY.seeds.workload),
     "validation": ("supervised", "validation", None, STUDY.seeds.workload),
     "supervised": ("supervised", "test", None, STUDY.seeds.test),
+    "noisy": ("supervised", "test", None, STUDY.seeds.test),
+    "mixed": (None, "test", None, STUDY.seeds.test),
     **{family: (family, "test", None, STUDY.seeds.test) for family in ("vision", "rl", *STUDY.own_families)},
 }
-EPISODES = {
-    "training": STUDY.episodes.training,
-    "validation": STUDY.episodes.validation,
-    **{pool: STUDY.episodes.test for pool in ("supervised", "vision", "rl", *STUDY.own_families)},
-}
+MIXED = ("supervised", "vision", "rl")
 
 
 wildcard_constraints:
@@ -97,13 +97,28 @@ CORPUS = STAMPS.data("curves/data/*.parquet")
 
 
 def pool_curves(pool):
-    """File with the curves of a pool: the recorded corpus, or an own family's."""
+    """File with the curves of a pool as predictors see them: the recorded corpus, or one of its own."""
+    if pool == "noisy":
+        return "results/curves/noisy.parquet"
     return f"results/own/{pool}.parquet" if pool in STUDY.own_families else CORPUS
 
 
 def curves_option(pool):
     """The same as a command-line option."""
-    return f"--curves {pool_curves(pool)}" if pool in STUDY.own_families else ""
+    return f"--curves {pool_curves(pool)}" if pool_curves(pool) != CORPUS else ""
+
+
+def task_curves(pool):
+    """The pool whose curves targets and demands are taken from: noise is for predictors only."""
+    return "supervised" if pool == "noisy" else pool
+
+
+def task_settings(pool):
+    """How the tasks of a pool are set."""
+    noisy = pool == "noisy" and STUDY.noisy_losses
+    return as_json(
+        SETTINGS.tasks.model_copy(update={"templates": STUDY.noisy_losses.templates} if noisy else {})
+    )
 
 
 OWN_CURVES = [pool_curves(family) for family in STUDY.own_families]

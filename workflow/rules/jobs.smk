@@ -18,6 +18,28 @@ def scenario_cluster(name):
     return scenario.cluster if scenario and scenario.cluster else SETTINGS.cluster
 
 
+def scenario_forecasts(name):
+    """What a scenario does to forecasts; nothing in most."""
+    scenario = STUDY.scenarios.get(name)
+    return scenario.forecasts.model_dump(mode="json") if scenario and scenario.forecasts else {}
+
+
+def scenario_tasks(name):
+    """Which tasks of the pool a scenario draws."""
+    scenario = STUDY.scenarios.get(name)
+    return {"slack": scenario.slack, "mix": scenario.mix} if scenario else {}
+
+
+def trace_episodes(pool, scenario):
+    """Episodes of a trace: stress settings have fewer, in proportion to the tasks that a cluster takes up."""
+    if pool in ("training", "validation"):
+        return getattr(STUDY.episodes, pool)
+    if scenario == "standard" and pool not in ("noisy", "mixed"):
+        return STUDY.episodes.test
+    growth = scenario_cluster(scenario).nodes / SETTINGS.cluster.nodes
+    return max(1, round(STUDY.episodes.stress / max(growth, 1.0)))
+
+
 def load_name(load):
     """The load as it stands in paths: 1, 1.25, 2."""
     return f"{load:g}"
@@ -29,9 +51,11 @@ def method_weights(method):
         "srpt": "estimates",
         "least_laxity": "estimates",
         "moore_hodgson": "estimates",
+        "fair_index": "fair",
     }.get(METHODS[method].allocator, METHODS[method].allocator)
     weights = getattr(SETTINGS.allocators, section, None)
-    return weights.model_dump(mode="json") if weights else {}
+    strength = {"strength": FAIR_STRENGTHS[method]} if method in FAIR_STRENGTHS else {}
+    return weights.model_dump(mode="json") | strength if weights else {}
 
 
 def predictor_settings(predictor):
@@ -116,11 +140,18 @@ def index_on(predictor):
     )
 
 
+def tuned_weights(method, scenario, load):
+    """Weights of a tuned method: tuned at the load, and in the scenario where its allocators are tuned anew."""
+    row = STUDY.scenarios.get(scenario)
+    return f"results/tuned/{scenario if row and row.retuned else 'standard'}/load{load}/{method}.json"
+
+
 def method_weights_file(wildcards):
-    """Weights that a method reads: tuned for the very setting, or trained once for all settings."""
+    """Weights that a method reads: tuned for the setting, or trained once for all settings."""
     weights = METHODS[wildcards.method].weights
-    if weights == "tuned":
-        return [f"results/tuned/{wildcards.scenario}/load{wildcards.load}/{wildcards.method}.json"]
+    if weights in ("tuned", "borrowed"):
+        tuned = wildcards.method if weights == "tuned" else index_on(METHODS[wildcards.method].predictor)
+        return [tuned_weights(tuned, wildcards.scenario, wildcards.load)]
     if weights == "trained":
         return [f"results/mat/{wildcards.method}/seed{wildcards.seed}/policy.pt"]
     return []
@@ -132,6 +163,13 @@ def simulation_stage(method):
 
 
 MAIN_BOUND = SETTINGS.evaluation.bound
+
+
+def has_bound(scenario):
+    """Whether the optimum of a stress scenario is computed: where it is exact, not too large, and its own."""
+    row, cluster = STUDY.scenarios[scenario], scenario_cluster(scenario)
+    plain = not (cluster.speeds or cluster.switching_cost or cluster.failure_rate)
+    return plain and cluster.max_nodes_per_task == 1 and cluster.nodes <= 16 and row.forecasts is None
 
 
 def suite_settings():
@@ -170,7 +208,16 @@ def suite_settings():
             False,
         )
     for scenario in STUDY.stress_scenarios:
-        listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, False)
+        listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, has_bound(scenario))
+    if STUDY.noisy_losses:
+        listed["stress", "noisy_losses", unit] = ("noisy", "standard", STUDY.stress, True)
+    if STUDY.fairness.methods:
+        for load in STUDY.fairness.loads:
+            key = ("fairness", "mixed", load_name(load))
+            listed[key] = ("mixed", "standard", STUDY.fairness.methods, True)
+        for scenario in STUDY.fairness.scenarios:
+            key = ("fairness", f"mixed_{scenario}", unit)
+            listed[key] = ("mixed", scenario, STUDY.fairness.methods, True)
     return listed
 
 
@@ -196,16 +243,3 @@ def setting_runs(wildcards):
     if bounded:
         runs.append((MAIN_BOUND, 0, f"results/bound/{place}.parquet"))
     return runs
-
-
-SUITE_TABLES = (
-    "completion",
-    "comparisons",
-    "gap",
-    "effects",
-    "attribution",
-    "ablation",
-    "stress",
-    "fairness",
-    "fairness_groups",
-)

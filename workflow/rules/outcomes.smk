@@ -30,6 +30,7 @@ rule outcomes:
             {
                 "cluster": scenario_cluster(wildcards.scenario).model_dump(mode="json"),
                 "weights": method_weights(wildcards.method),
+                "forecasts": scenario_forecasts(wildcards.scenario),
             },
             sort_keys=True,
         ),

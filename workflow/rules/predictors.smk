@@ -110,3 +110,30 @@ rule forecasts:
     shell:
         "python -m mara.stages.tabulate --predictor {wildcards.predictor} "
         "--model {input.model} --pool {input.pool} {params.curves} --output {output} > {log} 2>&1"
+
+
+rule mixed_forecasts:
+    """Join the forecasts of the families' tasks as their pools are joined."""
+    input:
+        code("stages.join_forecasts"),
+        forecasts=expand("results/forecasts/{{predictor}}/{family}", family=MIXED),
+    output:
+        directory("results/forecasts/{predictor}/mixed"),
+    log:
+        "results/logs/mixed_forecasts/{predictor}.log",
+    benchmark:
+        "results/benchmarks/mixed_forecasts/{predictor}.tsv"
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime=10,
+    params:
+        templates=STUDY.fairness.templates,
+    shell:
+        "python -m mara.stages.join_forecasts --forecasts {input.forecasts} --templates {params.templates} "
+        "--output {output} > {log} 2>&1"
+
+
+ruleorder: mixed_forecasts > forecasts
