@@ -28,7 +28,8 @@ def median(table: ForecastTable) -> np.ndarray:
 
 def test_the_defaults_change_nothing(table: ForecastTable) -> None:
     same = distort(table, ForecastSettings(), np.random.default_rng(0))
-    assert np.array_equal(same.cdf, table.cdf) and np.array_equal(same.point, table.point)
+    assert np.array_equal(same.cdf, table.cdf)
+    assert np.array_equal(same.point, table.point)
 
 
 def test_a_scaled_forecast_names_the_multiple_of_the_demand(table: ForecastTable) -> None:
