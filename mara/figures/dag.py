@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mara.errors import InputError
-from mara.figures.style import COLOURS, FAINT, Drawn, display_name, panels, run
+from mara.figures.style import COLOURS, FAINT, Drawn, panels, run
 
 NODE = re.compile(r'^\s*(\d+)\s*\[label\s*=\s*"([^"\\]+)', re.MULTILINE)
 EDGE = re.compile(r"^\s*(\d+)\s*->\s*(\d+)", re.MULTILINE)
@@ -40,6 +40,25 @@ def layers(nodes: dict[int, str], edges: list[tuple[int, int]]) -> dict[int, int
     raise InputError("rule graph: it has a cycle; the rules of a workflow cannot wait for each other")
 
 
+def without_shortcuts(edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The edges that no longer chain of edges replaces; the graph must have no cycle."""
+    after: dict[int, set[int]] = {}
+    for a, b in edges:
+        after.setdefault(a, set()).add(b)
+
+    def reached(node: int) -> set[int]:
+        seen, todo = set[int](), [node]
+        while todo:
+            for following in after.get(todo.pop(), ()):
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+        return seen
+
+    beyond = {node: set().union(*(reached(b) for b in after[node])) for node in after}
+    return [(a, b) for a, b in edges if b not in beyond[a]]
+
+
 def spread(nodes: dict[int, str], edges: list[tuple[int, int]], depth: dict[int, int]) -> dict[int, float]:
     """Place across the layer, in [0, 1], sorted by the mean place of the neighbours (a few sweeps)."""
     members = [sorted(n for n in nodes if depth[n] == level) for level in range(max(depth.values()) + 1)]
@@ -60,6 +79,8 @@ def draw(rulegraph: str) -> Drawn:
     """Rules as boxes, the first to run on top, lines to the rules that wait for them."""
     nodes, edges = parse(rulegraph)
     depth = layers(nodes, edges)
+    dependencies = len(edges)
+    edges = without_shortcuts(edges)
     place = spread(nodes, edges, depth)
     deepest = max(depth.values())
     figure, axes = panels(1, 1, 0.7 + 0.52 * (deepest + 1))
@@ -75,7 +96,7 @@ def draw(rulegraph: str) -> Drawn:
         axis.text(
             place[node],
             depth[node],
-            display_name(label),
+            label.replace("_", " "),
             ha="center",
             va="center",
             fontsize=7.5,
@@ -89,8 +110,9 @@ def draw(rulegraph: str) -> Drawn:
     return Drawn(
         figure,
         f"The workflow: {len(nodes)} rules from curves to this report",
-        "Each box is a rule, each line a file that one rule writes and another reads; rules at one height "
-        f"can run at the same time. n = {len(nodes)} rules, {len(edges)} dependencies.",
+        "Each box is a rule, each line a file that one rule writes and another reads; lines that a longer way "
+        "replaces are left out, and rules at one height can run at the same time. n = "
+        f"{len(nodes)} rules, {dependencies} dependencies of which {len(edges)} are drawn.",
         "Directed graph of rules in order: " + ", ".join(nodes[n] for n in order),
     )
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 

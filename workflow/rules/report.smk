@@ -14,13 +14,21 @@ FIGURES = {
     "training_mat": {"training": "training_mat"},
     "sample_curves": {"curves": "sample_curves"},
     "runtime": {"runtime": "runtime"},
+    "dag": {"rulegraph": "rulegraph.dot"},
 }
 if STUDY.attribution:
     FIGURES["attribution"] = {"attribution": "attribution", "effects": "effects"}
 if STUDY.ablation:
     FIGURES["ablation"] = {"ablation": "ablation"}
 if STUDY.stress_scenarios:
-    FIGURES["stress"] = {"stress": "stress"}
+    FIGURES["stress"] = {"stress": "stress", "completion": "completion"}
+if STUDY.fairness.methods:
+    FIGURES["fairness"] = {"groups": "fairness_groups", "fairness": "fairness"}
+
+
+def table_file(table):
+    """A table's file: CSV, unless its name says otherwise."""
+    return f"results/tables/{table if '.' in table else table + '.csv'}"
 
 
 rule figure:
@@ -30,7 +38,7 @@ rule figure:
             lambda wildcards: wildcards.figure,
             {figure: (f"figures.{figure}",) for figure in FIGURES},
         ),
-        lambda wildcards: [f"results/tables/{table}.csv" for table in FIGURES[wildcards.figure].values()],
+        lambda wildcards: [table_file(table) for table in FIGURES[wildcards.figure].values()],
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".json"),
     log:
@@ -47,11 +55,34 @@ rule figure:
         runtime=10,
     params:
         tables=lambda wildcards: " ".join(
-            f"--{option} results/tables/{table}.csv" for option, table in FIGURES[wildcards.figure].items()
+            f"--{option} {table_file(table)}" for option, table in FIGURES[wildcards.figure].items()
         ),
     shell:
         "python -m mara.figures.{wildcards.figure} {params.tables} --output results/figures/{wildcards.figure} "
         "> {log} 2>&1"
+
+
+rule rulegraph:
+    """Write down the workflow's own graph of rules."""
+    output:
+        "results/tables/rulegraph.dot",
+    log:
+        "results/logs/rulegraph.log",
+    benchmark:
+        "results/benchmarks/rulegraph.tsv"
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        rules=lambda wildcards: sorted(rule.name for rule in workflow.rules),
+        snakefile=workflow.main_snakefile,
+        settings=shlex.join(str(path.resolve()) for path in settings_files()),
+    shell:
+        "python -m snakemake --snakefile {params.snakefile:q} --configfile {params.settings} --rulegraph dot "
+        "> {output} 2> {log}"
 
 
 rule sample_curves:
