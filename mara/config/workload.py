@@ -76,7 +76,7 @@ class ArrivalSettings(Section):
     diurnal_amplitude: float = Field(default=0.6, ge=0, le=1)
     """diurnal: relative swing of the rate."""
     replay_file: Path | None = None
-    """replay: CSV with the column submit_time and, if windows are to follow it, deadline (in seconds)."""
+    """replay: trace in any format of docs/formats.md; if it has deadlines, windows follow them."""
 
     @model_validator(mode="after")
     def _replay(self) -> Self:

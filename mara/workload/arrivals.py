@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from mara.config.workload import ArrivalSettings
 from mara.errors import InputError
+from mara.workload.traces.read import read_trace
 
 
 @dataclass(frozen=True)
@@ -28,39 +28,20 @@ class Submissions:
 
 
 def read_submissions(path: Path | str) -> Submissions:
-    """Read a CSV with the column ``submit_time`` and, where wanted, ``deadline`` (both in seconds).
+    """Read the submit times and, where it has them, the deadlines of a trace in any known format.
 
-    Rows may stand in any order; they are sorted. InputError for a file without at least two different,
-    finite, non-negative submit times, and for a deadline that is not after its submission.
+    InputError for a file that `mara.workload.traces.read.read_trace` refuses, for its first bad row, for
+    fewer than two different submit times, and where only some jobs have a deadline.
     """
-    try:
-        table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a CSV file of submit times ({error})") from None
-    if "submit_time" not in table:
-        raise InputError(f"{path}: no column submit_time (found {', '.join(map(str, table.columns))})")
-    submit = _seconds(table["submit_time"], path, "submit_time")
-    if len(submit) < 2 or submit.min() == submit.max():
+    jobs = read_trace(path, strict=True, durations=False)
+    if jobs.submit[0] == jobs.submit[-1]:
         raise InputError(f"{path}: needs at least two different submit times to replay")
-    order = np.argsort(submit, kind="stable")
-    patience = None
-    if "deadline" in table:
-        patience = _seconds(table["deadline"], path, "deadline") - submit
-        if patience.min() <= 0:
-            row = int(np.argmax(patience <= 0))
-            raise InputError(f"{path}: row {row + 2}: deadline must be after submit_time")
-        patience = patience[order]
-    return Submissions(submit[order] - submit.min(), patience)
-
-
-def _seconds(column: pd.Series, path: Path | str, name: str) -> np.ndarray:
-    value = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
-    bad = ~np.isfinite(value) | (value < 0)
-    if bad.any():
-        row = int(np.argmax(bad))
-        place = f"{path}: row {row + 2}, column {name}"
-        raise InputError(f"{place}: {column.iloc[row]!r} is not a time in seconds >= 0")
-    return value
+    without = np.isnan(jobs.deadline)
+    if without.any() and not without.all():
+        line = int(jobs.line[without].min())
+        raise InputError(f"{path}: line {line}: no deadline, but other rows have one; give all or none")
+    patience = None if without.any() else jobs.deadline - jobs.submit
+    return Submissions(jobs.submit - jobs.submit[0], patience)
 
 
 def arrival_slots(settings: ArrivalSettings, rate: float, rng: np.random.Generator) -> np.ndarray:

@@ -125,11 +125,11 @@ def test_replayed_windows_follow_the_file(tmp_path: Path) -> None:
     [
         ("time\n1\n2", "no column submit_time"),
         ("submit_time\n5\n5", "two different"),
-        ("submit_time\n1\n-2", "row 3.*not a time"),
-        ("submit_time\n1\nnan", "row 3.*not a time"),
-        ("submit_time\n1\nsoon", "row 3.*not a time"),
-        ("submit_time,deadline\n1,5\n2,2", "row 3: deadline must be after"),
-        ("", "not a CSV"),
+        ("submit_time\n1\n-2", "line 3: negative submit time"),
+        ("submit_time\n1\nnan", "line 3: submit time is not a finite number"),
+        ("submit_time\n1\nsoon", "line 3: submit time is not a number"),
+        ("submit_time,deadline\n1,5\n2,2", "line 3: deadline must be after"),
+        ("", "empty"),
     ],
 )
 def test_bad_replay_files(tmp_path: Path, text: str, message: str) -> None:
