@@ -9,12 +9,14 @@ Shapes: E evaluations, K episodes of an evaluation.
 from __future__ import annotations
 
 import csv
+import math
+import re
 import zipfile
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mara.curves.readers.files import MAX_DOCUMENT, check_file, read_lines
@@ -25,6 +27,10 @@ from mara.errors import InputError
 MAX_ARCHIVE = 16_000_000
 """Bytes of an npz file; those of evaluations have thousands."""
 REWARD, TIMESTEPS, TIME = "episode_reward", "timesteps", "elapsed_time"
+_HEADER = re.compile(
+    r"\{'descr': '(?P<descr>[<>|=]?(?:[iu][1248]|f[248]|b1))', 'fortran_order': (?P<fortran>True|False), "
+    r"'shape': \((?P<shape>(?:\d{1,18}(?:, \d{1,18}){0,2},?)?)\),? ?\}"
+)
 MONITOR_NAMES = {"r": REWARD, "l": "episode_length", "t": TIME}
 
 
@@ -118,20 +124,24 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[np.float6
     if entry.file_size > MAX_DOCUMENT:
         raise InputError(f"{path}: array {name!r} unpacks to {entry.file_size:,} bytes; refused")
     with archive.open(entry) as stream:
-        version = npy.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise InputError(f"{path}: array {name!r} has npy version {version}; known are 1.0 and 2.0")
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read_header(stream)
-        if dtype.kind not in "biuf":
-            raise InputError(
-                f"{path}: array {name!r} holds {dtype}; expected numbers (pickles are never read)"
-            )
-        count = 1
-        for extent in shape:
-            count *= extent
+        dtype, fortran, shape = _header(stream, f"{path}: array {name!r}")
         data = stream.read()
-    if min(shape, default=0) < 0 or len(data) != count * dtype.itemsize:
+    if len(data) != math.prod(shape) * dtype.itemsize:
         raise InputError(f"{path}: array {name!r}: {len(data)} bytes for shape {shape}; damaged")
     values = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
     return values.astype(np.float64)
+
+
+def _header(stream: IO[bytes], where: str) -> tuple[np.dtype, bool, tuple[int, ...]]:
+    """Type, order and shape of an array of the npy format, versions 1 to 3, in the one way NumPy writes it."""
+    start = stream.read(8)
+    width = 2 if start[6:7] == b"\x01" else 4
+    length = int.from_bytes(stream.read(width), "little")
+    if start[:6] != b"\x93NUMPY" or length > 10_000:
+        raise InputError(f"{where} does not begin as an array of NumPy's does")
+    text = stream.read(length).decode("latin-1").strip()
+    found = _HEADER.fullmatch(text)
+    if found is None:
+        raise InputError(f"{where} holds {text[:60]!r}; expected numbers (pickles are never read)")
+    shape = tuple(int(extent) for extent in re.findall(r"\d+", found["shape"]))
+    return np.dtype(found["descr"]), found["fortran"] == "True", shape

@@ -78,7 +78,7 @@ def _split(lines: Iterator[tuple[int, str]], delimiter: str, path: Path) -> Iter
             newest = line
             yield text + "\n"
 
-    rows = csv.reader(feed(), delimiter=delimiter, skipinitialspace=True)
+    rows = csv.reader(feed(), delimiter=delimiter, skipinitialspace=True, strict=True)
     while True:
         try:
             cells = next(rows)

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mara.curves.readers.log import Axis, Floats, Log
-from mara.curves.readers.naming import AXIS_NAMES, axis_columns, choose_metric, is_rising, may_be_metric
+from mara.curves.readers.naming import (
+    AXIS_NAMES,
+    PREFERRED,
+    axis_columns,
+    choose_metric,
+    is_rising,
+    may_be_metric,
+    plain,
+)
 from mara.curves.readers.table import Table
 from mara.errors import InputError
 
@@ -77,6 +85,9 @@ def tidy(
     """
     path = path or table.path
     numeric = [column for column, cells in table.columns.items() if cells.values]
+    for column, cells in table.columns.items():
+        if not cells.values and (column == metric or (metric is None and plain(column) in PREFERRED)):
+            _refuse_wrong(table, column, path)
     if metric is None and metric_names(table):
         numeric = metric_names(table)
     column_name = choose_metric(numeric, metric, str(path))
@@ -155,7 +166,7 @@ def _suits(where: Floats, kind: str, unasked: bool) -> bool:
     steps = np.diff(where[known])
     if known.mean() < COVERED or (len(where) > 1 and not np.any(steps != 0)):
         return False
-    coarse = len(steps) > 0 and float(np.mean(steps == 0)) > STILL
+    coarse = int(np.sum(steps == 0)) > max(STILL * len(steps), 2)
     goes_back = kind == "time" and bool(np.any(steps < 0))
     return not unasked or not (coarse or goes_back)
 

@@ -1,0 +1,91 @@
+"""``mara import``: a folder of logs becomes curves that the study can use as a family of tasks."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from mara.cli.arguments import command_parser, print_json
+from mara.cli.logs import add_log_options, read
+from mara.curves.readers.log import Log
+from mara.curves.readers.read import find_logs
+from mara.errors import InputError
+
+DESCRIPTION = """\
+Find the logs under FOLDER, read one metric of each, and write the curves into one Parquet file for the study.
+Runs in one sub-folder of FOLDER are a group: targets for a run are set by how another run of its group went,
+so give each group two runs or more. Logs directly in FOLDER make one group. Folders of one run each are told
+by a log of a usual name in them (metrics.csv, event files, ...)."""
+EXAMPLE = """\
+mara import runs --family mine --out mine.parquet --metric val_loss"""
+
+
+def main(words: list[str]) -> None:
+    """Find, read, write.
+
+    Raises:
+        InputError: for the first log that cannot be read, with ``--strict``; or if none can be.
+    """
+    parser = command_parser("import", DESCRIPTION, EXAMPLE)
+    parser.add_argument("folder", type=Path, help="folder of logs")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the Parquet file to write")
+    parser.add_argument("--family", default="own", help="what to call these curves in tables and figures")
+    add_log_options(parser)
+    parser.add_argument("--strict", action="store_true", help="stop at the first log that cannot be used")
+    arguments = parser.parse_args(words)
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", arguments.family):
+        raise InputError(f"--family {arguments.family!r}: expected small letters, digits and underscores")
+    if arguments.out.suffix != ".parquet":
+        raise InputError(f"--out {arguments.out}: expected a name that ends in .parquet")
+
+    from tqdm import tqdm
+
+    from mara.curves.corpus import write_curves
+    from mara.curves.own_curves import FEWEST_POINTS, own_corpus
+
+    groups: dict[str, list[Log]] = {}
+    skipped: list[str] = []
+    paths = find_logs(arguments.folder)
+    for path in tqdm(paths, desc="read", unit="log", disable=None, file=sys.stderr):
+        try:
+            log = read(arguments, path)
+            if len(log) < FEWEST_POINTS:
+                raise InputError(f"{path}: {len(log)} points; a curve needs at least {FEWEST_POINTS}")
+        except InputError as error:
+            if arguments.strict:
+                raise
+            skipped.append(str(error))
+            continue
+        group, name = _place(path, arguments.folder)
+        groups.setdefault(group, []).append(replace(log, name=name))
+    if not groups:
+        first = f" ({skipped[0]})" if skipped else ""
+        raise InputError(f"{arguments.folder}: {len(paths)} logs found, none of use{first}")
+    corpus = own_corpus(groups, arguments.family, arguments.best)
+    write_curves(corpus, arguments.out)
+    alone = sorted(group for group, logs in groups.items() if len(logs) == 1)
+    if arguments.json:
+        counts = {group: len(logs) for group, logs in groups.items()}
+        print_json({"out": str(arguments.out), "curves": len(corpus), "groups": counts, "skipped": skipped})
+        return
+    for line in skipped:
+        print(f"skipped: {line}", file=sys.stderr)
+    print(f"{arguments.out}: {len(corpus)} curves in {len(groups)} groups, {len(skipped)} logs skipped")
+    if alone:
+        print(f"note: only one run in {len(alone)} groups ({', '.join(alone[:5])})")
+
+
+def _place(path: Path, folder: Path) -> tuple[str, str]:
+    """Group and name of a run: the first folder below ``folder``, and the rest of its path."""
+    parts = path.relative_to(folder).with_suffix("" if path.is_file() else path.suffix).parts
+    if len(parts) <= 1:
+        return "all", parts[0] if parts else folder.resolve().name
+    run = parts[:-1] if path.is_file() and len(parts) == 2 and _is_run_folder(path) else parts
+    return ("all", run[0]) if len(run) == 1 else (run[0], "/".join(run[1:]))
+
+
+def _is_run_folder(path: Path) -> bool:
+    """Whether a log is the only one in its folder, so that the folder is a run."""
+    return len(find_logs(path.parent)) == 1
