@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from mara.cli.arguments import command_parser, print_json
 from mara.cli.logs import add_log_options, read
-from mara.curves.readers.log import Log
 from mara.curves.readers.read import find_logs
 from mara.errors import InputError
 
@@ -43,26 +41,13 @@ def main(words: list[str]) -> None:
     from tqdm import tqdm
 
     from mara.curves.corpus import write_curves
-    from mara.curves.own_curves import FEWEST_POINTS, own_corpus
+    from mara.curves.own_curves import own_corpus
+    from mara.curves.own_folder import read_groups
 
-    groups: dict[str, list[Log]] = {}
-    skipped: list[str] = []
-    paths = find_logs(arguments.folder)
-    for path in tqdm(paths, desc="read", unit="log", disable=None, file=sys.stderr):
-        try:
-            log = read(arguments, path)
-            if len(log) < FEWEST_POINTS:
-                raise InputError(f"{path}: {len(log)} points; a curve needs at least {FEWEST_POINTS}")
-        except InputError as error:
-            if arguments.strict:
-                raise
-            skipped.append(str(error))
-            continue
-        group, name = _place(path, arguments.folder)
-        groups.setdefault(group, []).append(replace(log, name=name))
-    if not groups:
-        first = f" ({skipped[0]})" if skipped else ""
-        raise InputError(f"{arguments.folder}: {len(paths)} logs found, none of use{first}")
+    paths = tqdm(find_logs(arguments.folder), desc="read", unit="log", disable=None, file=sys.stderr)
+    groups, skipped = read_groups(
+        arguments.folder, paths, lambda path: read(arguments, path), arguments.strict
+    )
     corpus = own_corpus(groups, arguments.family, arguments.best)
     write_curves(corpus, arguments.out)
     alone = sorted(group for group, logs in groups.items() if len(logs) == 1)
@@ -75,17 +60,3 @@ def main(words: list[str]) -> None:
     print(f"{arguments.out}: {len(corpus)} curves in {len(groups)} groups, {len(skipped)} logs skipped")
     if alone:
         print(f"note: only one run in {len(alone)} groups ({', '.join(alone[:5])})")
-
-
-def _place(path: Path, folder: Path) -> tuple[str, str]:
-    """Group and name of a run: the first folder below ``folder``, and the rest of its path."""
-    parts = path.relative_to(folder).with_suffix("" if path.is_file() else path.suffix).parts
-    if len(parts) <= 1:
-        return "all", parts[0] if parts else folder.resolve().name
-    run = parts[:-1] if path.is_file() and len(parts) == 2 and _is_run_folder(path) else parts
-    return ("all", run[0]) if len(run) == 1 else (run[0], "/".join(run[1:]))
-
-
-def _is_run_folder(path: Path) -> bool:
-    """Whether a log is the only one in its folder, so that the folder is a run."""
-    return len(find_logs(path.parent)) == 1

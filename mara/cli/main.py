@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("mara.cli.predict", "how much more training one log needs to reach a target"),
     "advise": ("mara.cli.advise", "what each node should train next, from the logs of running jobs"),
     "import": ("mara.cli.import_logs", "turn a folder of logs into curves for the study"),
+    "simulate": ("mara.cli.simulate", "compare allocators on the jobs of a cluster trace"),
+    "compare": ("mara.cli.compare", "what changed between two runs of the study"),
     "record": ("mara.cli.record", "record the study's own training curves again"),
 }
 """Name -> module that holds ``main``, and the line of help."""

@@ -1,4 +1,4 @@
-"""One episode under LARA and under MARA: which task every node trains, and which tasks are missed."""
+"""One episode under several methods: which task every node trains, and which tasks are missed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ MOST_SLOTS = 150
 
 def draw(events: pd.DataFrame, tasks: pd.DataFrame) -> Drawn:
     """A panel a method; bars in the method's colour lead to completion, grey ones did not pay off."""
-    methods = [m for m in ("lara", "mara") if m in set(need(events, "any busy node")["method"])]
-    need(pd.DataFrame({"method": methods}), "methods lara and mara")
+    methods = list(dict.fromkeys(need(events, "any busy node")["method"]))
     nodes = int(events["node"].max()) + 1
     figure, axes = panels(len(methods), 1, 1.0 + len(methods) * (0.7 + 0.2 * nodes), sharex=True)
     for axis, method in zip(axes[:, 0], methods, strict=True):

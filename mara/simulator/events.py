@@ -142,3 +142,15 @@ def _node_events(history: list[_Slot]) -> list[tuple]:
                 rows.append(("down", *span, -1, 0.0))
             k += 1
     return rows
+
+
+def node_slots(events: pd.DataFrame) -> pd.DataFrame:
+    """Spread the runs of an event log over their slots: columns slot, node, task."""
+    runs = events[events["kind"] == "run"]
+    columns = (runs[name].astype(int).tolist() for name in ("slot", "end", "node", "task"))
+    rows = [
+        (slot, node, task)
+        for first, end, node, task in zip(*columns, strict=True)
+        for slot in range(first, end)
+    ]
+    return pd.DataFrame(rows, columns=["slot", "node", "task"])

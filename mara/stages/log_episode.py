@@ -12,7 +12,7 @@ from mara.allocators.registry import allocator, make_policy
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
 from mara.simulator.cluster import Cluster
-from mara.simulator.events import record_events
+from mara.simulator.events import node_slots, record_events
 from mara.stages.arguments import read_settings, stage_parser
 from mara.stages.simulate import SimulateSettings
 from mara.workload.forecast_table import ForecastTable
@@ -21,18 +21,6 @@ from mara.workload.trace import Trace
 
 EPISODE = 0
 """The first one: not picked by result."""
-
-
-def node_slots(events: pd.DataFrame) -> pd.DataFrame:
-    """Spread the runs of an event log over their slots: columns slot, node, task."""
-    runs = events[events["kind"] == "run"]
-    columns = (runs[name].astype(int).tolist() for name in ("slot", "end", "node", "task"))
-    rows = [
-        (slot, node, task)
-        for first, end, node, task in zip(*columns, strict=True)
-        for slot in range(first, end)
-    ]
-    return pd.DataFrame(rows, columns=["slot", "node", "task"])
 
 
 def main() -> None:

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from mara.curves.corpus import Corpus, read_curves, write_curves
+from mara.curves.own_curves import own_corpus
+from mara.curves.own_folder import read_groups
+from mara.curves.readers.read import find_logs
 from mara.errors import InputError, exit_on_input_error
 
 
@@ -29,14 +32,24 @@ def with_siblings(corpus: Corpus, family: str) -> Corpus:
     return replace(corpus, group=np.where(alone, group, corpus.group))
 
 
+def read_source(source: Path, family: str) -> Corpus:
+    """Read a corpus file, or the logs in a folder, as curves of ``family``."""
+    if not source.is_dir():
+        return read_curves(source, family)
+    groups, skipped = read_groups(source, find_logs(source))
+    for line in skipped:
+        print(f"skipped: {line}")
+    return own_corpus(groups, family)
+
+
 def main() -> None:
     """Write the family's curves (Parquet), all in the test split."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", required=True)
-    parser.add_argument("--source", type=Path, required=True, help="file of curves")
+    parser.add_argument("--source", type=Path, required=True, help="file of curves, or folder of logs")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
-    corpus = read_curves(arguments.source, arguments.family)
+    corpus = read_source(arguments.source, arguments.family)
     write_curves(with_siblings(corpus, arguments.family), arguments.output)
 
 
