@@ -32,6 +32,8 @@ from mara.live.forecast import Question
 
 LARGEST = 1_000_000
 """Bytes of the file."""
+DEEPEST = 10
+"""Levels of nesting."""
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -101,9 +103,7 @@ def _entries(path: Path) -> list[JobEntry]:
         raise InputError(f"{path}: above {LARGEST:,} bytes; expected a short YAML file of jobs")
     try:
         text = path.read_text(encoding="utf-8-sig")
-        # Aliases can make a file of a kilobyte into one of gigabytes.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise InputError(f"{path}: YAML aliases (*name) are not read here; write the values out")
+        _refuse_bombs(text, path)
         content = yaml.safe_load(text)
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
@@ -116,6 +116,17 @@ def _entries(path: Path) -> list[JobEntry]:
         problems = describe(error, JobsFile, [])
         more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more) from None
+
+
+def _refuse_bombs(text: str, path: Path) -> None:
+    """Refuse what makes a small file cost minutes or gigabytes: aliases, and nesting without end."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise InputError(f"{path}: not YAML of jobs (nested {depth} deep)")
+        if isinstance(event, yaml.AliasEvent):
+            raise InputError(f"{path}: YAML aliases (*name) are not read here; write the values out")
 
 
 def _seconds_left(

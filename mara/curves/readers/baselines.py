@@ -103,7 +103,7 @@ def read_evaluations(path: Path) -> Table:
         means = {
             name: values.reshape(len(timesteps), -1).mean(axis=1)
             for name, values in columns.items()
-            if values is not None and values.size and len(values) == len(timesteps)
+            if values is not None and values.size and values.shape[:1] == timesteps.shape
         }
     for row in range(len(timesteps)):
         table.next_row(row)

@@ -103,7 +103,7 @@ def shortfall(log: Log, target: float | None = None, best: float | None = None) 
     elif log.rising and is_bounded(log.metric) and goal.min() >= 0 and max(seen) <= 100:
         top = 100.0
         rule = f"{log.metric} counts as its distance to 100"
-    elif not log.rising and max(seen) <= 0:
+    elif not log.rising and log.values.min() >= 0:
         top = 0.0
     else:
         span = max(seen) - float(goal.min())

@@ -1,0 +1,100 @@
+"""``mara advise``: jobs.yaml in, a table or JSON out, quickly."""
+
+import datetime
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mara.cli.jobs import read_jobs
+from mara.cli.main import dispatch
+from mara.errors import InputError
+from tests.curves.readers.samples import keras_csv, lightning_csv, monitor, wandb_history
+
+JOBS = """\
+jobs:
+  - {log: a/metrics.csv, target: 0.25, deadline_steps: 400, name: lit}
+  - {log: b, metric: val_loss, target: 0.28, deadline_steps: 60}
+  - {log: c/wandb-history.jsonl, target: 0.2, deadline: 5m}
+  - {log: d, target: 2.9, best: 3}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, make in zip("abcd", (lightning_csv, keras_csv, wandb_history, monitor), strict=True):
+        (tmp_path / name).mkdir()
+        make(tmp_path / name)
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    return tmp_path
+
+
+def test_every_job_is_advised_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dispatch(["advise", str(folder), "--nodes", "2", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert {job["name"] for job in document["jobs"]} == {"lit", "b", "c/wandb-history.jsonl", "d"}
+    assert sorted(job["node"] for job in document["jobs"] if job["node"]) == [1, 2]
+    assert document["slot_seconds"] > 0
+    dispatch(["advise", str(folder / "jobs.yaml"), "--nodes", "6"])
+    text = capsys.readouterr().out
+    assert "still needs (80 %)" in text
+    assert "nodes have nothing to train" in text
+
+
+def test_deadlines_in_words_and_dates(folder: Path) -> None:
+    now = datetime.datetime(2031, 5, 1, 12, 0, tzinfo=datetime.UTC)
+    for text, seconds in {
+        "90m": 5400,
+        "1.5 h": 5400,
+        "2d": 172_800,
+        "2": 7200,
+        "2031-05-01 18:00:00": 21_600,
+        "2031-05-01": 43_200,
+        "2030-01-01": 0,
+    }.items():
+        (folder / "jobs.yaml").write_text(f"jobs: [{{log: a/metrics.csv, target: 0.2, deadline: {text}}}]")
+        (job,) = read_jobs(folder / "jobs.yaml", now)
+        assert job.seconds_left == pytest.approx(seconds, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jobs: []", "jobs: "),
+        ("jobs", "settings: |jobs"),
+        ("jobs: [{log: a/metrics.csv}]", "jobs.0.target: field required"),
+        ("jobs: [{log: a/metrics.csv, target: 1, dedline: 3}]", "unknown setting"),
+        ("jobs: [{log: a/metrics.csv, target: .nan}]", "jobs.0.target"),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: soon}]", "expected 90m, 12h, 2d"),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: -3}]", "0 or more"),
+        ("jobs: [{log: zzz.csv, target: 1}]", "zzz.csv: cannot be read"),
+        ("jobs: [{log: a/metrics.csv, target: 1}", "not YAML"),
+        ("a: &x [1]\njobs: [*x, *x]", "aliases"),
+        ("[" * 5000, "not YAML"),
+        ("jobs: !!python/object/apply:os.mkdir [exploded]", "not YAML"),
+    ],
+)
+def test_bad_files_get_one_line(text: str, message: str, folder: Path) -> None:
+    (folder / "jobs.yaml").write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_jobs(folder / "jobs.yaml")
+    assert "\n" not in str(caught.value)
+    assert "jobs.yaml" in str(caught.value) or "zzz.csv" in str(caught.value)
+
+
+def test_a_hundred_jobs_take_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["jobs:"]
+    rng = np.random.default_rng(0)
+    for job in range(100):
+        (tmp_path / f"r{job}").mkdir()
+        losses = np.round((1 + rng.random()) * np.arange(1, 201) ** -rng.uniform(0.2, 0.8), 5)
+        keras_csv(tmp_path / f"r{job}", losses)
+        lines.append(f"  - {{log: r{job}, target: {losses[-1] * 0.9:.4f}, deadline_steps: {20 + 2 * job}}}")
+    (tmp_path / "jobs.yaml").write_text("\n".join(lines))
+    dispatch(["advise", str(tmp_path), "--nodes", "8"])  # compiles, once after installing
+    begun = time.process_time()
+    dispatch(["advise", str(tmp_path), "--nodes", "8"])
+    assert time.process_time() - begun < 4
+    assert len(capsys.readouterr().out.splitlines()) > 200

@@ -1,0 +1,85 @@
+"""The ``mara`` command: one line on bad input, fast, every command's help with an example."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mara.cli.main import COMMANDS, dispatch
+from mara.errors import InputError
+from tests.curves.readers.samples import LOSSES, lightning_csv
+
+
+def mara(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mara", *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        check=False,
+    )
+
+
+def test_bad_words_give_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    for words in (["predit"], [], ["predict"], ["predict", str(tmp_path / "none.csv"), "--target", "1"]):
+        answer = mara(*words)
+        assert answer.returncode == 2, answer
+        assert answer.stdout == ""
+        assert re.fullmatch(r"error: .+\n", answer.stderr), answer.stderr
+
+
+def test_help_costs_nothing_and_needs_no_heavy_module() -> None:
+    code = "import sys; from mara.cli.main import dispatch; dispatch(['--help']); print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert all(name in answer for name in COMMANDS)
+    modules = answer.splitlines()[-1].split()
+    assert not {"numpy", "torch", "numba", "pandas", "pydantic"} & set(modules)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        dispatch([name, "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert "example" in text
+    assert f"mara {name}" in text.split("example")[1]
+
+
+def test_commands_are_modules_with_a_main() -> None:
+    for module, _ in COMMANDS.values():
+        assert callable(importlib.import_module(module).main)
+
+
+def test_a_near_miss_is_suggested() -> None:
+    with pytest.raises(InputError, match="did you mean advise"):
+        dispatch(["advice"])
+
+
+def test_predict_answers_in_two_seconds_of_processor_time_without_torch(tmp_path: Path) -> None:
+    """Wall time on a busy machine says little; the process's own processor time is what it costs."""
+    path = str(lightning_csv(tmp_path, LOSSES))
+    code = (
+        "import sys, time; from mara.cli.main import dispatch\n"
+        f"dispatch(['predict', {path!r}, '--target', '0.2'])\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'\n"
+        "print(time.process_time())"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True
+    )  # compiles, once after installing
+    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert float(answer.stdout.splitlines()[-1]) < 2
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    path = lightning_csv(tmp_path, LOSSES)
+    command = f"{sys.executable} -m mara predict {path} --target 0.2 --json | head -n 1"
+    answer = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert answer.stderr == ""
