@@ -19,7 +19,7 @@ from mara.config.allocators import AllocatorSettings
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
 from mara.config.evaluation import EvaluationSettings
-from mara.config.flow import DirectSettings, FlowSettings
+from mara.config.flow import DirectSettings, DistilledSettings, FlowSettings
 from mara.config.mat import MatSettings
 from mara.config.predictors import PredictorSettings
 from mara.config.problems import SettingsError, describe
@@ -43,6 +43,8 @@ class Experiment(Section):
     """Predictors without a network."""
     flow: FlowSettings = FlowSettings()
     """The flow-matching predictor."""
+    distilled: DistilledSettings = DistilledSettings()
+    """The one-pass head that imitates the flow."""
     direct: DirectSettings = DirectSettings()
     """The one-pass head beside it, its control."""
     allocators: AllocatorSettings = AllocatorSettings()

@@ -26,8 +26,10 @@ class ExampleSettings(Section):
     """Highest floor put under an altered copy, as a multiple of its lowest loss."""
     schedule_dropped: float = Field(0.3, ge=0, le=1)
     """Share of the prefixes whose learning-rate schedule is hidden."""
-    trials: int = Field(8000, ge=1)
-    """Forecasts of curves of the calibration split that the conformal calibration is fitted on."""
+    trials: int = Field(10_000, ge=1)
+    """Forecasts that the conformal calibration is fitted on."""
+    synthetic_trials: float = Field(0.4, ge=0, lt=1)
+    """Share of them about fresh synthetic curves; the others are about curves of the calibration split."""
 
 
 class TrainingSettings(Section):
@@ -81,6 +83,9 @@ class FlowSettings(Section):
     """Midpoint steps; 0 forecasts with the prior."""
     paths: int = Field(64, ge=2, multiple_of=2)
     """Sampled futures a forecast."""
+    kalman_share: float = Field(0.25, ge=0, lt=1)
+    """Weight of the Kalman filter's own forecast in the pool with the paths; it has learnt from no curve, so
+    no kind of curve is foreign to it."""
     window: WindowSettings = WindowSettings()
 
 
@@ -93,6 +98,8 @@ class DirectSettings(Section):
     """Width of the network."""
     depth: int = Field(3, ge=1)
     """Residual blocks."""
+    kalman_share: float = Field(0.25, ge=0, lt=1)
+    """Weight of the Kalman filter's own forecast in the pool, as in the flow's."""
 
 
 class DistilledSettings(Section):

@@ -80,6 +80,8 @@ class Predictor(NamedTuple):
 _WLS = Predictor(("predictors.wls",), ("predictors.wls",))
 _SLOPE = Predictor(("predictors.slopes",), ("predictors.slopes",))
 _FLOW = Predictor(("predictors.flow.predictor",), ("flow",), logs_training=True)
+_DISTILLED = Predictor(("predictors.flow.distilled",), ("distilled",))
+_HISTORY = Predictor(("predictors.flow.history",), ("flow",), logs_training=True)
 _DIRECT = Predictor(("predictors.direct",), ("direct",), logs_training=True)
 _CALIBRATION = Predictor(("predictors.calibration",), ("predictors.calibration",))
 
@@ -91,6 +93,7 @@ def _both(first: Predictor, second: Predictor) -> Predictor:
 PREDICTORS: dict[str, Predictor] = {
     "marginal": Predictor(("predictors.marginal",), ("predictors.marginal",)),
     "wls": _WLS,
+    "wls_tuned": _WLS,
     "wls_best": Predictor(("predictors.parametric",), ("predictors.parametric",)),
     "wls_calibrated": _both(_WLS, _CALIBRATION),
     "slope_loglog": _SLOPE,
@@ -101,6 +104,8 @@ PREDICTORS: dict[str, Predictor] = {
     "boosting": Predictor(("predictors.boosting",), ("predictors.boosting",)),
     "direct": _DIRECT,
     "flow": _FLOW,
+    "flow_distilled": _DISTILLED,
+    "flow_history": _HISTORY,
     "oracle": Predictor(("predictors.oracle",), ()),
 }
 """Predictors; those that learn from tasks also exist as ``<name>_deadline``, which reads the window too."""

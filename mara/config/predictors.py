@@ -11,7 +11,9 @@ class WlsSettings(Section):
     """Weighted least squares of a power law in log-log coordinates, as LARA uses it."""
 
     forgetting: float = Field(0.9, gt=0, lt=1)
-    """Weight of a point relative to the next one."""
+    """Weight of a point relative to the next one, as published."""
+    tuned_forgetting: float = Field(0.8, gt=0, lt=1)
+    """The same for ``wls_tuned`` and ``wls_calibrated``, chosen on the validation split."""
     minimum_points: int = Field(5, ge=2)
     """Points after point 0 from which on the line is trusted."""
     early_exponent: float = Field(0.5, gt=0)
@@ -27,8 +29,12 @@ class SlopeSettings(Section):
     """The same over units."""
     least_memory: float = Field(1.5, gt=0)
     """That age is at least so many points."""
+    minimum_points_loglog: int = Field(5, ge=1)
+    """Points after point 0 from which on the slope over log units is trusted."""
+    minimum_points_semilog: int = Field(2, ge=1)
+    """The same over units."""
     early_exponent: float = Field(0.5, gt=0)
-    """Slope that stands in while there is only one point."""
+    """Exponent of the power law whose slope stands in before that."""
 
 
 class MarginalSettings(Section):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mara.curves.corpus import Corpus
 from mara.curves.smoothing import demand, smooth
 from mara.evaluation.statistics import Interval, Resampled, Sums, resample_weights, resampled_ratios
-from mara.predictors.forecast import Forecast, Predictor, Query
+from mara.predictors.forecast import Forecast, KnowsHistory, Predictor, Query
 
 PREFIXES = (20, 40, 80)
 FRACTIONS = (0.9, 0.7, 0.5, 0.25)
@@ -47,6 +47,7 @@ class Cases:
     truth: (B,) remaining units; inf where the target is not reached on the recorded curve.
     left: (B,) units left on the curve after the prefix, the H of the case.
     group, family: (B,) of the curve; fraction: (B,) target as a fraction of the best smoothed loss so far.
+    curve: (B,) row of the curve in its corpus.
     """
 
     query: Query
@@ -55,6 +56,7 @@ class Cases:
     group: NDArray[np.str_]
     family: NDArray[np.str_]
     fraction: Floats
+    curve: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.truth)
@@ -69,6 +71,7 @@ class Cases:
             self.group[rows],
             self.family[rows],
             self.fraction[rows],
+            self.curve[rows],
         )
 
 
@@ -96,18 +99,26 @@ def protocol_cases(
         group=corpus.group[curve],
         family=corpus.family[curve],
         fraction=fraction,
+        curve=curve,
     )
 
 
-def ask(predictor: Predictor, cases: Cases, batch: int = 4096) -> Forecast:
-    """Forecasts of all cases up to the longest H among them; only the oracle is told the truth."""
+def ask(predictor: Predictor, cases: Cases, corpus: Corpus, batch: int = 4096) -> Forecast:
+    """Forecasts of all cases up to the longest H among them; only the oracle is told the truth.
+
+    Predictors that look at earlier runs find those of the same group in ``corpus``, that of the cases.
+    """
     horizon = int(cases.left.max(initial=1))
     truth = cases.truth if getattr(predictor, "sees_truth", False) else None
+    history = predictor.choose(corpus, cases.curve) if isinstance(predictor, KnowsHistory) else None
     parts = []
     for start in range(0, len(cases), batch):
         rows = np.arange(start, min(start + batch, len(cases)))
         query = cases.query.rows(rows, truth=None if truth is None else truth[rows])
-        parts.append(predictor.forecast(query, horizon))
+        if isinstance(predictor, KnowsHistory) and history is not None:
+            parts.append(predictor.forecast_among(query, corpus, cases.curve[rows], history[rows], horizon))
+        else:
+            parts.append(predictor.forecast(query, horizon))
     return Forecast(
         np.concatenate([part.cdf for part in parts]),
         np.concatenate([part.point for part in parts]),

@@ -20,13 +20,14 @@ from torch.nn import functional
 from mara.config.flow import DirectSettings
 from mara.curves.corpus import Corpus
 from mara.predictors.examples import draw_examples
-from mara.predictors.flow.calibration import Recalibration, mean_ncrps
-from mara.predictors.flow.examples import draw_prefixes, training_corpus
-from mara.predictors.flow.features import BEST, Description, describe_query
-from mara.predictors.flow.inputs import Standardizer, raw_inputs
+from mara.predictors.flow.calibration import Recalibration, context, mean_ncrps
+from mara.predictors.flow.examples import draw_prefixes, draw_trials, training_corpus
+from mara.predictors.flow.features import Description, describe_query
+from mara.predictors.flow.inputs import Standardizer, raw_inputs, target_inputs
 from mara.predictors.flow.network import PlainModule, initialise
-from mara.predictors.flow.passage import cut
-from mara.predictors.flow.prior import PathPrior, slope_mean
+from mara.predictors.flow.passage import cut, interval_cdf
+from mara.predictors.flow.pool import pooled
+from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 from mara.predictors.flow.window import crossing_loss
@@ -34,20 +35,6 @@ from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
 _PRIOR_PREFIXES = 40_000
 """Prefixes on which the prior is fitted that the target is compared with."""
-_START = np.concatenate([[0], KNOT[:-1]])
-
-
-def target_inputs(description: Description, prior: PathPrior, log_target: NDArray) -> NDArray[np.float32]:
-    """Where log targets (B,), relative to the levels, lie: (B, K + 2)."""
-    scale = prior.scale(description)
-    gap = np.maximum(log_target, -20.0)[:, None]
-    return np.column_stack(
-        [
-            np.arcsinh((gap - slope_mean(description)) / scale),
-            np.arcsinh(gap / 0.02),
-            np.arcsinh((gap[:, 0] - description.shape[:, BEST]) / 0.02),
-        ]
-    ).astype(np.float32)
 
 
 def window_inputs(units: NDArray[np.int64], window: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -76,15 +63,6 @@ class CrossingHead(PlainModule):
         return self.leave(functional.silu(state))
 
 
-def interval_cdf(share: NDArray[np.float32]) -> NDArray[np.float32]:
-    """cdf (B, 181) of shares (B, K + 1) of the intervals, even inside each."""
-    at_knot = np.concatenate([np.zeros((len(share), 1)), share[:, :KNOTS].cumsum(axis=1)], axis=1)
-    unit = np.arange(KNOT[-1] + 1)
-    after = np.searchsorted(KNOT, unit)
-    part = (unit - _START[after]) / (KNOT - _START)[after]
-    return (at_knot[:, after] * (1.0 - part) + at_knot[:, after + 1] * part).astype(np.float32)
-
-
 class DirectPredictor(BasePredictor):
     """One-pass categorical forecast of the crossing time; ``deadline`` makes the window an input."""
 
@@ -111,7 +89,7 @@ class DirectPredictor(BasePredictor):
         data = torch.from_numpy(self.standardizer(inputs))
         interval = torch.from_numpy(np.searchsorted(KNOT, examples.remaining))
         last = torch.from_numpy(np.searchsorted(KNOT, examples.left, side="right"))
-        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, self.deadline, rng)
+        trials = draw_trials(corpus, settings.examples, self.deadline, rng)
         head = CrossingHead(inputs.shape[1], settings.hidden, settings.depth)
         initialise(head, generator)
         noise = settings.training.input_noise
@@ -123,18 +101,19 @@ class DirectPredictor(BasePredictor):
 
         def watch(averaged: CrossingHead) -> dict[str, float]:
             self.head = copy.deepcopy(averaged)
-            return {"calibration_ncrps": mean_ncrps(self._cdf(trials.query), trials)}
+            return {"calibration_ncrps": mean_ncrps(self._cdf(trials.query)[0], trials)}
 
         self.head = train(head, objective, len(examples), settings.training, generator, run or Run(), watch)
-        self.recalibration = Recalibration.fit(self._cdf(trials.query), trials)
+        cdf, where = self._cdf(trials.query)
+        self.recalibration = Recalibration.fit(cdf, trials, where)
         return self
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Distributions on 0..horizon; nothing is forecast beyond the last knot."""
         assert self.recalibration is not None
-        return Forecast.from_cdf(cut(self.recalibration(self._cdf(query), query.window), horizon)).settled(
-            query
-        )
+        cdf, where = self._cdf(query)
+        cdf = self.recalibration(cdf, query.window, where)
+        return Forecast.from_cdf(cut(cdf, horizon)).settled(query)
 
     def _inputs(self, description: Description, query: Query) -> NDArray[np.float32]:
         """Unstandardised inputs (B, F)."""
@@ -145,9 +124,11 @@ class DirectPredictor(BasePredictor):
             columns.append(window_inputs(description.units, query.window))
         return np.concatenate([*columns, raw_inputs(description, self.prior)], axis=1)
 
-    def _cdf(self, query: Query) -> NDArray[np.float32]:
-        inputs = self.standardizer(self._inputs(describe_query(query), query))
+    def _cdf(self, query: Query) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Pooled, uncalibrated distributions (B, 181), and the contexts (B, 2) of the questions."""
+        description = describe_query(query)
+        inputs = self.standardizer(self._inputs(description, query))
         half = self.settings.training.half_precision
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
             share = self.head(torch.from_numpy(inputs)).float().softmax(dim=1).numpy()
-        return interval_cdf(share)
+        return pooled(interval_cdf(share), query, self.settings.kalman_share), context(description)

@@ -10,6 +10,7 @@ Shape legend: B examples, N points a curve.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,20 @@ class Examples:
     def __len__(self) -> int:
         return len(self.remaining)
 
+    def rows(self, chosen: NDArray) -> Examples:
+        """The examples at indices or a mask."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return Examples(self.query.rows(rows), self.remaining[rows], self.left[rows])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Examples]) -> Examples:
+        """The examples of several sets, in order."""
+        return cls(
+            Query.concatenate([part.query for part in parts]),
+            np.concatenate([part.remaining for part in parts]),
+            np.concatenate([part.left for part in parts]),
+        )
+
 
 def training_curves(corpus: Corpus, synthetic: int, rng: np.random.Generator) -> Corpus:
     """The predictors' part of the training split, and ``synthetic`` curves from the frozen prior."""
@@ -71,18 +86,27 @@ def draw_examples(corpus: Corpus, count: int, tasks: bool, rng: np.random.Genera
 
 
 def _tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
-    """Columns of ``draw_examples`` for workload tasks; short prefixes are drawn more often than long ones."""
+    """Columns of ``draw_examples`` for workload tasks.
+
+    The length comes first, log-uniform, and then any task that is still running there: so the demands seen at
+    a length are those of the workload, not too many short ones.
+    """
     pool = make_pool(corpus, TaskSettings(templates=count), rng)
-    longest = np.minimum(pool.demand.astype(np.int64), corpus.loss.shape[1] - LEAST_LEFT)
-    length = 1 + np.floor(longest * rng.random(count) ** 1.5).astype(np.int64)
-    length = np.minimum(length, np.maximum(corpus.diverged_at[pool.curve], 1))
+    latest = corpus.loss.shape[1] - LEAST_LEFT
+    longest = np.minimum(np.minimum(pool.demand, corpus.diverged_at[pool.curve]), latest)
+    longest = np.maximum(longest, 1)
+    length = np.floor(np.exp(rng.uniform(0, np.log(longest.max() + 1.0), size=count))).astype(np.int64)
+    by_length = np.argsort(-longest, kind="stable")
+    running = np.searchsorted(-longest[by_length], -length, side="right")
+    task = by_length[rng.integers(running)]
+    curve = pool.curve[task]
     return (
-        corpus.loss[pool.curve],
-        corpus.schedule[pool.curve],
+        corpus.loss[curve],
+        corpus.schedule[curve],
         length,
-        pool.target.astype(np.float64),
-        pool.window.astype(np.float64),
-        pool.demand.astype(np.float64),
+        pool.target[task].astype(np.float64),
+        pool.window[task].astype(np.float64),
+        pool.demand[task].astype(np.float64),
     )
 
 

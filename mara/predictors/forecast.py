@@ -10,6 +10,7 @@ few prefixes).
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
@@ -71,6 +72,12 @@ class Query:
             target=np.asarray(target, dtype=np.float32),
             window=unknown if window is None else np.asarray(window, dtype=np.float32),
         )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Query]) -> Query:
+        """The questions of several queries with prefixes of equal width, in order; without truths."""
+        names = ("loss", "length", "schedule", "target", "window")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def __len__(self) -> int:
         return len(self.length)
@@ -223,6 +230,26 @@ class ManyTargets(Protocol):
 
         The targets and windows in ``prefixes`` itself are to be ignored.
         """
+
+
+@runtime_checkable
+class KnowsHistory(Protocol):
+    """A predictor that can look at finished runs of the same group, rows of a corpus."""
+
+    def choose(
+        self, corpus: Corpus, curve: NDArray[np.integer], barred: NDArray[np.integer] | None = None
+    ) -> NDArray[np.int64]:
+        """Earlier runs (B, R) for curves (B,), -1 for none; never the curve itself nor the barred one."""
+
+    def forecast_among(
+        self,
+        query: Query,
+        corpus: Corpus,
+        curve: NDArray[np.integer],
+        runs: NDArray[np.integer],
+        horizon: int = HORIZON,
+    ) -> Forecast:
+        """Forecasts (B,) for prefixes of the corpus's curves (B,) that know runs (B, R)."""
 
 
 class BasePredictor:

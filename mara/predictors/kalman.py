@@ -43,14 +43,24 @@ class Kalman(BasePredictor):
         self.over_log_units = np.array([over_log for over_log, _ in turning])
         self.turning = np.array([q for _, q in turning])
 
+    def filtered(self, unit: Floats, log_loss: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Run the models over points (B, K), oldest first: states (B, M, STATE) and weights (B, M)."""
+        s = self.settings
+        prior = np.array([s.prior_noise, s.prior_slope, s.prior_evidence, s.noise_memory, s.model_memory])
+        return _filter(unit, log_loss, known, self.over_log_units, self.turning, prior)
+
+    def moments(
+        self, unit: Floats, log_loss: Floats, known: NDArray[np.bool_], units: Floats, ahead: NDArray
+    ) -> tuple[Floats, Floats]:
+        """Mean and deviation (B, A) of the log loss ``ahead`` (A,) units after ``units`` (B,) ones."""
+        state, weight = self.filtered(unit, log_loss, known)
+        return _moments(state, weight, units, self.over_log_units, self.turning, ahead.astype(np.float64))
+
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Mixture of the models' chances to have been below the target."""
         s = self.settings
         points = newest(query, s.memory)
-        prior = np.array([s.prior_noise, s.prior_slope, s.prior_evidence, s.noise_memory, s.model_memory])
-        state, weight = _filter(
-            points.unit, points.log_loss, points.known, self.over_log_units, self.turning, prior
-        )
+        state, weight = self.filtered(points.unit, points.log_loss, points.known)
         cdf = _mixture(
             state,
             weight,
@@ -125,6 +135,33 @@ def _filter(
         weights[b] = np.exp(weights[b] - weights[b].max())
         weights[b] /= weights[b].sum()
     return states, weights
+
+
+@njit(cache=True)
+def _moments(
+    states: Floats,
+    weights: Floats,
+    units: Floats,
+    over_log_units: NDArray[np.bool_],
+    turning: Floats,
+    ahead: Floats,
+) -> tuple[Floats, Floats]:
+    """Mean and deviation (B, A) of the mixture of the models' log losses, without the observation noise."""
+    count, models = weights.shape
+    mean = np.zeros((count, ahead.size))
+    deviation = np.zeros((count, ahead.size))
+    for b in range(count):
+        for a in range(ahead.size):
+            first, second = 0.0, 0.0
+            log_step = math.log((units[b] + 1 + ahead[a]) / (units[b] + 1))
+            for m in range(models):
+                step = log_step if over_log_units[m] else ahead[a]
+                level, variance, _, _ = _ahead(states[b, m], turning[m], step)
+                first += weights[b, m] * level
+                second += weights[b, m] * (level**2 + variance * states[b, m, 5] / states[b, m, 6])
+            mean[b, a] = first
+            deviation[b, a] = math.sqrt(max(second - first**2, 0.0))
+    return mean, deviation
 
 
 @njit(cache=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from mara.config.flow import DirectSettings, FlowSettings
+from mara.config.flow import DirectSettings, DistilledSettings, FlowSettings
 from mara.config.predictors import PredictorSettings
 from mara.errors import InputError
 from mara.predictors.forecast import Predictor
@@ -19,6 +19,7 @@ class Sections(NamedTuple):
     predictors: PredictorSettings
     flow: FlowSettings
     direct: DirectSettings
+    distilled: DistilledSettings
 
 
 Build = Callable[[Sections, bool], Predictor]
@@ -31,13 +32,18 @@ def _wls(settings: Sections, deadline: bool) -> Predictor:
     return Wls(settings.predictors.wls)
 
 
+def _wls_tuned(settings: Sections, deadline: bool) -> Predictor:
+    from mara.predictors.wls import Wls
+
+    return Wls(settings.predictors.wls, tuned=True)
+
+
 def _wls_calibrated(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.calibration import Calibrated
     from mara.predictors.wls import Wls
 
-    return Calibrated(
-        Wls(settings.predictors.wls), "wls_calibrated", deadline, settings.predictors.calibration
-    )
+    tuned = Wls(settings.predictors.wls, tuned=True)
+    return Calibrated(tuned, "wls_calibrated", deadline, settings.predictors.calibration)
 
 
 def _slope_loglog(settings: Sections, deadline: bool) -> Predictor:
@@ -100,6 +106,19 @@ def _flow(settings: Sections, deadline: bool) -> Predictor:
     return FlowPredictor(settings.flow, deadline)
 
 
+def _flow_distilled(settings: Sections, deadline: bool) -> Predictor:
+    from mara.predictors.flow.distilled import DistilledPredictor
+    from mara.predictors.flow.predictor import FlowPredictor
+
+    return DistilledPredictor(FlowPredictor(settings.flow, deadline), settings.distilled)
+
+
+def _flow_history(settings: Sections, deadline: bool) -> Predictor:
+    from mara.predictors.flow.history import HistoryFlowPredictor
+
+    return HistoryFlowPredictor(settings.flow, deadline)
+
+
 def _direct(settings: Sections, deadline: bool) -> Predictor:
     from mara.predictors.direct import DirectPredictor
 
@@ -114,6 +133,7 @@ def _oracle(settings: Sections, deadline: bool) -> Predictor:
 
 _BUILD: dict[str, tuple[Build, bool]] = {
     "wls": (_wls, False),
+    "wls_tuned": (_wls_tuned, False),
     "wls_best": (_wls_best, False),
     "slope_loglog": (_slope_loglog, False),
     "slope_semilog": (_slope_semilog, False),
@@ -126,6 +146,8 @@ _BUILD: dict[str, tuple[Build, bool]] = {
     "marginal": (_marginal, True),
     "direct": (_direct, True),
     "flow": (_flow, True),
+    "flow_distilled": (_flow_distilled, True),
+    "flow_history": (_flow_history, True),
 }
 """Name -> how to build it, and whether there is a variant ``<name>_deadline`` that also reads the window."""
 
@@ -151,10 +173,16 @@ def make_predictor(
     settings: PredictorSettings | None = None,
     flow: FlowSettings | None = None,
     direct: DirectSettings | None = None,
+    distilled: DistilledSettings | None = None,
 ) -> Predictor:
     """An unfitted predictor; an :class:`InputError` suggests the nearest name for one that does not exist."""
     build, deadline = _find(name)
-    sections = Sections(settings or PredictorSettings(), flow or FlowSettings(), direct or DirectSettings())
+    sections = Sections(
+        settings or PredictorSettings(),
+        flow or FlowSettings(),
+        direct or DirectSettings(),
+        distilled or DistilledSettings(),
+    )
     return build(sections, deadline)
 
 

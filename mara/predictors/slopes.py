@@ -3,7 +3,8 @@
 The recency-weighted slope of the log loss, over log units (a power law) or over units (an exponential), is
 carried on from the newest smoothed loss. The memory is a share of the prefix: curves change ever more slowly.
 Unlike WLS nothing is said about where the curve started, so a line
-that has missed the newest points does not displace the answer.
+that has missed the newest points does not displace the answer. Before there are a few points, the slope of a
+power law of fixed exponent stands in, as in WLS.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ class Slope(BasePredictor):
         if self.axis == "loglog":
             x = np.log(x + UNITS_BEFORE)
         slope, _ = fit_line(x, points.log_loss, weight)
-        slope = np.where(query.length > 1, slope, -s.early_exponent)
         drop = log_target(query) - newest_smoothed(query)
         units = query.length.astype(np.float64) - 1
         if self.axis == "loglog":
+            slope = np.where(units < s.minimum_points_loglog, -s.early_exponent, slope)
             return power_law_remaining(units + UNITS_BEFORE, drop, slope)
+        slope = np.where(units < s.minimum_points_semilog, -s.early_exponent / (units + UNITS_BEFORE), slope)
         return exponential_remaining(drop, slope)
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.predictors.forecast import HORIZON, Forecast, ManyTargets, Predictor, Query
+from mara.predictors.forecast import HORIZON, Forecast, KnowsHistory, ManyTargets, Predictor, Query
 from mara.workload.forecast_table import ForecastTable, row_offsets
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def tabulate(
 ) -> ForecastTable:
     """Forecast after 0, 1, 2, … units of every template up to its demand.
 
-    ``corpus`` must hold the curves of the pool; ``batch`` is the number of rows asked at a time.
+    ``corpus`` must hold the curves of the pool, and of their groups what predictors may know as earlier runs;
+    the run that set a template's target is none of them. ``batch`` is the number of rows asked at a time.
     """
     offset = row_offsets(pool.demand)
     curve = pool.rows_in(corpus)
@@ -39,12 +40,34 @@ def tabulate(
     cdf = np.empty((offset[-1], horizon + 1), dtype=np.float32)
     point = np.empty(offset[-1], dtype=np.float32)
     order = np.lexsort((curve[template], units))
+    runs = _earlier_runs(predictor, pool, corpus, curve)
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
-        answer = _ask(predictor, pool, corpus, curve[template[rows]], template[rows], units[rows], horizon)
+        which = template[rows]
+        if isinstance(predictor, KnowsHistory) and runs is not None:
+            at = curve[which]
+            query = Query.of(
+                corpus.loss[at], units[rows] + 1, pool.target[which], corpus.schedule[at], pool.window[which]
+            )
+            answer = predictor.forecast_among(query, corpus, at, runs[which], horizon)
+        else:
+            answer = _ask(predictor, pool, corpus, curve[which], which, units[rows], horizon)
         cdf[rows] = answer.cdf
         point[rows] = answer.point
     return ForecastTable(predictor.name, offset, cdf, point)
+
+
+def _earlier_runs(
+    predictor: Predictor, pool: TaskPool, corpus: Corpus, curve: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Runs (J, R) that each template's forecasts know; None where the predictor looks at none."""
+    if not isinstance(predictor, KnowsHistory):
+        return None
+    barred = None
+    if pool.reference_id is not None:
+        row = {name: i for i, name in enumerate(corpus.id)}
+        barred = np.array([row.get(name, -1) for name in pool.reference_id], dtype=np.int64)
+    return predictor.choose(corpus, curve, barred)
 
 
 def _ask(

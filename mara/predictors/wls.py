@@ -19,20 +19,21 @@ class Wls(BasePredictor):
     """Power law by recency-weighted least squares; a point forecast.
 
     Before ``minimum_points`` points are there, a power law of fixed exponent through the newest point stands
-    in, because allocators need some answer for a task that has just arrived.
+    in, because allocators need some answer for a task that has just arrived. ``tuned`` takes the forgetting that
+    was best on the validation split in place of the published one.
     """
 
-    name = "wls"
-
-    def __init__(self, settings: WlsSettings | None = None) -> None:
+    def __init__(self, settings: WlsSettings | None = None, tuned: bool = False) -> None:
+        self.name = "wls_tuned" if tuned else "wls"
         self.settings = settings or WlsSettings()
+        self.forgetting = self.settings.tuned_forgetting if tuned else self.settings.forgetting
 
     def remaining(self, query: Query) -> np.ndarray:
         """(B,) units still to go, not rounded; inf where the fitted law never meets the target."""
         s = self.settings
-        points = newest(query, points_in_memory(-1 / np.log(s.forgetting)))
+        points = newest(query, points_in_memory(-1 / np.log(self.forgetting)))
         usable = points.known & (points.unit >= 1)
-        weight = np.where(usable, s.forgetting**points.age, 0.0)
+        weight = np.where(usable, self.forgetting**points.age, 0.0)
         slope, level = fit_line(np.log(np.maximum(points.unit, 1.0)), points.log_loss, weight)
         early = query.length - 1 < s.minimum_points
         slope = np.where(early, -s.early_exponent, slope)

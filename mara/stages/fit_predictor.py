@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mara.config.base import Section
-from mara.config.flow import DirectSettings, FlowSettings
+from mara.config.flow import DirectSettings, DistilledSettings, FlowSettings
 from mara.config.predictors import PredictorSettings
 from mara.curves.corpus import load_corpus
 from mara.errors import exit_on_input_error
@@ -19,6 +19,7 @@ class FitSettings(Section):
     predictors: PredictorSettings = PredictorSettings()
     flow: FlowSettings = FlowSettings()
     direct: DirectSettings = DirectSettings()
+    distilled: DistilledSettings = DistilledSettings()
 
 
 def main() -> None:

@@ -26,9 +26,10 @@ def main() -> None:
     arguments = parser.parse_args()
     predictor = load_predictor(arguments.predictor, arguments.model)
     corpus = read_curves(Path(arguments.own[1]), arguments.own[0]) if arguments.own else load_corpus()
-    cases = protocol_cases(corpus.of(split="test"))
+    corpus = corpus.of(split="test")
+    cases = protocol_cases(corpus)
     start = time.perf_counter()
-    forecast = ask(predictor, cases)
+    forecast = ask(predictor, cases, corpus)
     elapsed = time.perf_counter() - start
     lower, upper = probability_integral(forecast, cases.truth, cases.left)
     frame = pd.DataFrame(

@@ -30,7 +30,7 @@ def main() -> None:
         raise InputError(f"{arguments.pool}: holds {len(families)} families; a pool must be of one")
     predictor = load_predictor(arguments.predictor, arguments.model)
     corpus = read_curves(arguments.curves, str(families[0])) if arguments.curves else load_corpus()
-    corpus = corpus.select(np.isin(corpus.id, pool.curve_id))
+    corpus = corpus.select(np.isin(corpus.group, pool.group))
     tabulate(predictor, pool, corpus).save(arguments.output)
 
 

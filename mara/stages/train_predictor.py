@@ -43,8 +43,10 @@ def main() -> None:
         raise InputError(f"--predictor {arguments.predictor}: has no network to train; use fit_predictor")
     rng = generator_for(arguments.seed, "fit", arguments.predictor)
     with atomic_path(arguments.training_log) as log:
-        predictor.fit(load_corpus(), rng, Run(checkpoint, log))
+        run = Run(checkpoint, log)
+        predictor.fit(load_corpus(), rng, run)
         predictor.save(arguments.output)
+    run.finished()
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ class TaskPool:
     """(J,) int32 units after which the reference run had reached the (noise-free) target."""
     natural: dict[str, float]
     """Shares before stratification: feasible, too_late, unreachable; and of long demands among feasible."""
+    reference_id: np.ndarray | None = None
+    """(J,) str id of the run that set target and window; None where targets come from elsewhere."""
 
     def __len__(self) -> int:
         return len(self.curve)
@@ -72,8 +74,7 @@ class TaskPool:
 
     def save(self, path: Path | str) -> None:
         """Write the pool as one Parquet file."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "natural"}
-        table = pa.table(columns).replace_schema_metadata({"natural": json.dumps(self.natural)})
+        table = pa.table(self._columns()).replace_schema_metadata({"natural": json.dumps(self.natural)})
         with atomic_path(path) as temporary:
             pq.write_table(table, temporary, compression="zstd")
 
@@ -83,18 +84,23 @@ class TaskPool:
         try:
             table = pq.read_table(path)
             natural = json.loads((table.schema.metadata or {})[b"natural"])
-            names = [f.name for f in fields(cls) if f.name != "natural"]
+            names = [f.name for f in fields(cls) if f.name not in ("natural", "reference_id")]
+            names += [name for name in ("reference_id",) if name in table.column_names]
             columns = {name: table[name].to_numpy(zero_copy_only=False) for name in names}
         except (OSError, KeyError, pa.ArrowException) as error:
             raise InputError(f"{path}: not a task pool ({error}); make it with the workload stage") from None
-        for name in ("curve_id", "group", "family"):
+        for name in {"curve_id", "group", "family", "reference_id"} & set(columns):
             columns[name] = columns[name].astype(str)
         return cls(**columns, natural=natural)
 
     def select(self, keep: np.ndarray) -> TaskPool:
         """The templates at a mask or at indices, with the same natural shares."""
-        columns = {f.name: getattr(self, f.name)[keep] for f in fields(self) if f.name != "natural"}
-        return replace(self, **columns)
+        return replace(self, **{name: column[keep] for name, column in self._columns().items()})
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        """The columns that there are, by name."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "natural"}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 def join_pools(pools: Sequence[TaskPool], templates: int) -> TaskPool:
@@ -121,6 +127,7 @@ class _Candidates:
     window: np.ndarray
     demand: np.ndarray
     reference_units: np.ndarray
+    reference: np.ndarray
 
     def take(self, keep: np.ndarray) -> _Candidates:
         return _Candidates(*(getattr(self, f.name)[keep] for f in fields(self)))
@@ -167,7 +174,7 @@ class _Drawer:
         cap = np.floor(s.longest_window * (1 - s.window_jitter * rng.uniform(size=count)))
         window = np.clip(window, 1, np.maximum(cap, 1)).astype(np.int32)
         need = demand(self.smoothed[curve], target)
-        whole = [column.astype(np.int32) for column in (need, unit)]
+        whole = [column.astype(np.int32) for column in (need, unit, reference)]
         found = _Candidates(curve.astype(np.int32), target, window, *whole)
         return found.take(np.flatnonzero(real & (need >= s.least_demand)))
 
@@ -201,12 +208,13 @@ def make_pool(corpus: Corpus, settings: TaskSettings, rng: np.random.Generator) 
     columns = {f.name: np.concatenate([getattr(k, f.name) for k in kept]) for f in fields(_Candidates)}
     order = rng.permutation(settings.templates)
     columns = {name: column[order] for name, column in columns.items()}
-    curve = columns["curve"]
+    curve, reference = columns["curve"], columns.pop("reference")
     return TaskPool(
         curve_id=corpus.id[curve].astype(str),
         group=corpus.group[curve].astype(str),
         family=corpus.family[curve].astype(str),
         natural=_shares(seen),
+        reference_id=corpus.id[reference].astype(str),
         **columns,
     )
 

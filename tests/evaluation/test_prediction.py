@@ -36,6 +36,7 @@ def cases_of(truth, left, group=None):
         group=np.arange(count).astype(str) if group is None else np.asarray(group),
         family=np.full(count, "supervised"),
         fraction=np.full(count, 0.5),
+        curve=np.arange(count),
     )
 
 
@@ -79,8 +80,9 @@ def test_protocol_cases_are_those_of_the_protocol():
 
 
 def test_oracle_makes_no_error():
-    cases = protocol_cases(power_law_corpus())
-    by_case = scores(ask(make_predictor("oracle"), cases, batch=7), cases)
+    corpus = power_law_corpus()
+    cases = protocol_cases(corpus)
+    by_case = scores(ask(make_predictor("oracle"), cases, corpus, batch=7), cases)
     for score in ("nmae", "ncrps", "log_error", "brier", "false_never", "false_reach"):
         assert np.nanmax(by_case[score]) == 0
 

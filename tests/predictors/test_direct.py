@@ -11,9 +11,10 @@ import torch
 
 from mara.config.flow import DirectSettings, ExampleSettings, TrainingSettings
 from mara.curves.synthetic import draw_curves
-from mara.predictors.direct import DirectPredictor, interval_cdf
+from mara.predictors.direct import DirectPredictor
+from mara.predictors.flow.passage import interval_cdf, interval_shares
 from mara.predictors.flow.trajectory import KNOT, KNOTS
-from mara.predictors.flow.window import crossing_loss, interval_shares
+from mara.predictors.flow.window import crossing_loss
 from mara.predictors.forecast import Query
 
 SETTINGS = DirectSettings(

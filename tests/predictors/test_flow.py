@@ -202,6 +202,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(corpus, tmp_path: Path, mon
     FlowPredictor(SETTINGS).fit(corpus, np.random.default_rng(7), run).save(tmp_path / "resumed")
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "resumed").read_bytes()
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    run.finished()
     assert not run.checkpoint.exists()
 
 

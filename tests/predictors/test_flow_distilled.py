@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,9 @@ from mara.config.flow import (
     TrainingSettings,
     WindowSettings,
 )
+from mara.errors import InputError
 from mara.predictors.flow.distilled import DistilledPredictor
+from mara.predictors.flow.lightweight import LightweightPredictor
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.forecast import Query
 
@@ -77,3 +81,31 @@ def test_saving_and_loading_keeps_the_forecasts(distilled, corpus, tmp_path: Pat
     loaded = DistilledPredictor.load(tmp_path / "distilled")
     query = queries(corpus)
     np.testing.assert_array_equal(loaded.forecast(query).cdf, distilled.forecast(query).cdf)
+
+
+def test_exported_it_forecasts_the_same_without_torch(distilled, corpus, odd, tmp_path: Path):
+    distilled.export(tmp_path / "model.npz")
+    light = LightweightPredictor.load(tmp_path / "model.npz")
+    assert light.name == distilled.name
+    some_windows = np.where(np.arange(len(corpus)) % 2, 40.0, np.nan)
+    for query in (queries(corpus), queries(corpus, some_windows), *odd.values()):
+        mine, its = light.forecast(query, 150), distilled.forecast(query, 150)
+        np.testing.assert_allclose(mine.cdf, its.cdf, atol=1e-5)
+
+
+def test_the_lightweight_module_loads_no_neural_network_library():
+    code = "import sys, mara.predictors.flow.lightweight; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04"])
+def test_a_file_that_is_no_exported_model_is_named(tmp_path: Path, content: bytes):
+    (tmp_path / "bad.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"bad\.npz: not an exported predictor"):
+        LightweightPredictor.load(tmp_path / "bad.npz")
+
+
+def test_an_archive_of_other_arrays_is_named(tmp_path: Path):
+    np.savez(tmp_path / "other.npz", name=np.zeros(3))
+    with pytest.raises(InputError, match=r"other\.npz: not an exported predictor"):
+        LightweightPredictor.load(tmp_path / "other.npz")

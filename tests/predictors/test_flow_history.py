@@ -7,11 +7,15 @@ import pytest
 import torch
 
 from mara.config.flow import ExampleSettings, FlowSettings, TrainingSettings
-from mara.predictors.examples import draw_examples
+from mara.config.workload import TaskSettings
+from mara.curves.smoothing import demand, smooth
+from mara.predictors.examples import Examples
 from mara.predictors.flow.calibration import mean_ncrps
 from mara.predictors.flow.features import describe_query
-from mara.predictors.flow.history import RUNS, Earlier, HistoryFlowPredictor, choose_runs, histories, tokens
-from mara.predictors.forecast import Query
+from mara.predictors.flow.history import RUNS, Earlier, HistoryFlowPredictor, choose_runs, tokens
+from mara.predictors.forecast import KnowsHistory, Query
+from mara.predictors.table import tabulate
+from mara.workload.tasks import make_pool
 
 torch.set_num_threads(1)
 
@@ -24,6 +28,11 @@ SETTINGS = FlowSettings(
     width=64,
     depth=1,
 )
+
+
+def histories(corpus, curve, count, rng) -> Earlier:
+    """``count`` earlier runs for prefixes of curves."""
+    return Earlier.of(corpus, curve, choose_runs(corpus.group, curve, np.full(len(curve), count), rng))
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +68,11 @@ def test_earlier_runs_of_the_same_curve_help(flow, corpus):
     rng = np.random.default_rng(3)
     curve = rng.integers(len(held_out), size=400)
     length = rng.integers(5, 60, 400)
-    asked = draw_examples(held_out, 400, False, rng)
     best = Query.of(held_out.loss[curve], length, np.ones(400)).best_smoothed()
     target = 0.7 * best
     query = Query.of(held_out.loss[curve], length, target, held_out.schedule[curve])
-    from mara.curves.smoothing import demand, smooth
-
     reached = demand(smooth(held_out.loss[curve].astype(np.float64)), target).astype(float)
-    examples = type(asked)(query, np.where(reached < 200, reached - length + 1, np.inf), 200 - length)
+    examples = Examples(query, np.where(reached < 200, reached - length + 1, np.inf), 200 - length)
     error = [
         mean_ncrps(flow.forecast_with(query, histories(held_out, curve, runs, rng), 199).cdf, examples)
         for runs in (0, 3)
@@ -80,3 +86,32 @@ def test_without_history_it_is_an_ordinary_predictor(flow, corpus):
     nothing = flow.forecast_with(query, Earlier.nothing(len(corpus), 200))
     np.testing.assert_allclose(flow.forecast(query).cdf, nothing.cdf, atol=1e-6)
     assert flow.name == "flow_history"
+
+
+def test_a_table_knows_earlier_runs_but_never_the_one_that_set_the_target(flow, corpus, monkeypatch):
+    held_out = corpus.of(split="validation")
+    tasks = TaskSettings(templates=12, feasible_share=None, long_share=None)
+    pool = make_pool(held_out, tasks, np.random.default_rng(0))
+    curve = pool.rows_in(held_out)
+    seen = {}
+
+    def spy(query, among, rows, runs, horizon=120):
+        for row, chosen in zip(rows, runs, strict=True):
+            seen.setdefault(int(row), set()).update(int(run) for run in chosen)
+        return HistoryFlowPredictor.forecast_among(flow, query, among, rows, runs, horizon)
+
+    monkeypatch.setattr(flow, "forecast_among", spy)
+    assert isinstance(flow, KnowsHistory)
+    with_runs = tabulate(flow, pool, held_out)
+    alone = flow.forecast(
+        Query.of(
+            held_out.loss[curve], np.ones(12, dtype=int), pool.target, held_out.schedule[curve], pool.window
+        )
+    )
+    assert np.abs(with_runs.cdf[with_runs.offset[:-1]] - alone.cdf).max() > 0.01
+    assert set(seen) == set(curve.tolist())
+    reference = {name: row for row, name in enumerate(held_out.id)}
+    for template, row in enumerate(curve):
+        if (curve == row).sum() == 1:
+            assert reference[pool.reference_id[template]] not in seen[row]
+            assert len(seen[row]) == RUNS

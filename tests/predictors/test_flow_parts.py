@@ -169,31 +169,53 @@ def test_passage_counts_paths_and_never_is_never():
 
 
 def forecasts_of_uniform(width: float, count: int, rng: np.random.Generator):
-    """Demands uniform over middle +- 40, forecast as uniform over middle +- 40 * width; with their cdfs."""
+    """Demands uniform over middle +- 40, forecast as uniform over middle +- 40 * width; with contexts."""
     middle = rng.uniform(60, 100, count)
     truth = np.ceil(middle + rng.uniform(-40, 40, count))
     grid = np.arange(181)
     cdf = np.clip((grid - (middle[:, None] - 40 * width)) / (80 * width), 0, 1)
     query = Query.of(np.ones((count, 200)), np.full(count, 10), np.ones(count))
-    return cdf.astype(np.float32), Examples(query, truth, np.full(count, 180))
+    return cdf.astype(np.float32), Examples(query, truth, np.full(count, 180)), rng.normal(size=(count, 2))
 
 
 def test_calibration_widens_what_is_too_narrow_and_leaves_what_is_right():
     rng = np.random.default_rng(0)
     right = PlainRecalibration.fit(*forecasts_of_uniform(1.0, 4000, rng))
-    assert np.abs(right.value - LEVELS).max() < 0.04
+    assert np.abs(right.value - LEVELS).max() < 0.08
     narrow = PlainRecalibration.fit(*forecasts_of_uniform(0.8, 4000, rng))
     assert np.abs(narrow.value - LEVELS).max() > 0.07
-    cdf, trials = forecasts_of_uniform(0.8, 4000, rng)
+    cdf, trials, where = forecasts_of_uniform(0.8, 4000, rng)
     at = trials.remaining.astype(int)
-    for forecast, fits in ((cdf, False), (narrow(cdf), True)):
+    for forecast, fits in ((cdf, False), (narrow(cdf, where), True)):
         level = forecast[np.arange(len(at)), at]
         inside = np.mean((level > 0.1) & (level <= 0.9))
         assert (abs(inside - 0.8) < 0.03) == fits, inside
 
 
 def test_calibration_keeps_order_and_ends():
-    g = PlainRecalibration.fit(*forecasts_of_uniform(0.5, 50, np.random.default_rng(1)))
-    assert g.value[0] == 0
-    assert g.value[-1] == 1
-    assert np.all(np.diff(g(np.linspace(0, 1, 1001))) >= 0)
+    cdf, trials, where = forecasts_of_uniform(0.5, 50, np.random.default_rng(1))
+    g = PlainRecalibration.fit(cdf, trials, where)
+    assert np.all(g.value[:, 0] == 0)
+    assert np.all(g.value[:, -1] == 1)
+    assert np.all(np.diff(g(np.linspace(0, 1, 1001)[None].repeat(50, 0), where)) >= 0)
+
+
+def test_calibration_holds_for_each_kind_of_curve():
+    rng = np.random.default_rng(2)
+    parts = [forecasts_of_uniform(width, 4000, rng) for width in (1.5, 0.85)]
+    where = np.zeros((8000, 2))
+    where[4000:, 1] = 1.0
+    cdf = np.concatenate([part[0] for part in parts])
+    trials = Examples.concatenate([part[1] for part in parts])
+    calibrated = PlainRecalibration.fit(cdf, trials, where)(cdf, where)
+    level = calibrated[np.arange(8000), trials.remaining.astype(int)]
+    for kind in (slice(0, 4000), slice(4000, 8000)):
+        assert abs(np.mean((level[kind] > 0.1) & (level[kind] <= 0.9)) - 0.8) < 0.05
+
+
+def test_calibration_of_a_strange_kind_is_that_of_the_nearest():
+    g = PlainRecalibration.fit(*forecasts_of_uniform(0.8, 500, np.random.default_rng(3)))
+    far = np.array([[50.0, 50.0]])
+    last = np.array([[g.age[-1], g.roughness[-1]]])
+    line = np.linspace(0, 1, 181, dtype=np.float32)[None]
+    np.testing.assert_array_equal(g(line, far), g(line, last))

@@ -281,9 +281,10 @@ def test_nearest_neighbour_of_a_training_curve_is_itself(corpus):
 
 @pytest.mark.parametrize("name", ["boosting", "slope_calibrated", "wls_calibrated"])
 def test_learning_beats_never(fitted, corpus, name):
-    cases = protocol_cases(corpus.of(split="test"))
+    held_out = corpus.of(split="test")
+    cases = protocol_cases(held_out)
     within = cases.truth <= cases.left
-    answer = ask(fitted[name], cases)
+    answer = ask(fitted[name], cases, held_out)
     row = np.arange(len(cases))
     chance = answer.cdf[row, cases.left - 1]
     assert np.mean((chance - within) ** 2) < np.mean(within) * (1 - np.mean(within))

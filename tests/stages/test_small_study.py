@@ -33,7 +33,7 @@ def prediction_differences(says_never: bool) -> pd.DataFrame:
     corpus = draw_curves(60, np.random.default_rng(5))
     corpus.group[:] = np.arange(60) % 20
     cases = protocol_cases(corpus)
-    wls = ask(make_predictor("wls"), cases)
+    wls = ask(make_predictor("wls"), cases, corpus)
     if says_never:
         flow = Forecast(np.zeros_like(wls.cdf), np.full(len(cases), np.inf), 0)
     else:

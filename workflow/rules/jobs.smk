@@ -83,6 +83,16 @@ TRAINED_PREDICTORS = [
 ]
 
 
+def without_deadline(predictor):
+    """Name of the variant that does not read the deadline."""
+    return predictor.removesuffix(DEADLINE)
+
+
+def teacher(distilled):
+    """The flow that a distilled head imitates."""
+    return distilled.replace("flow_distilled", "flow")
+
+
 def warn_of_too_many_cores(cores):
     """Say once that more jobs than cores do not help."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -61,7 +61,7 @@ rule add_deadline:
     input:
         CORPUS,
         predictor_code("stages.add_deadline"),
-        flow="results/predictors/flow/model",
+        flow=lambda wildcards: f"results/predictors/{without_deadline(wildcards.predictor)}/model",
     output:
         "results/predictors/{predictor}/model",
     log:
@@ -69,7 +69,7 @@ rule add_deadline:
     benchmark:
         "results/benchmarks/add_deadline/{predictor}.tsv"
     wildcard_constraints:
-        predictor="flow_deadline",
+        predictor="flow(_history)?_deadline",
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -77,13 +77,45 @@ rule add_deadline:
         mem_mb=2500,
         runtime=30,
     params:
+        flow=lambda wildcards: without_deadline(wildcards.predictor),
         seed=STUDY.seeds.predictors,
     shell:
-        "python -m mara.stages.add_deadline --flow {input.flow} --seed {params.seed} --output {output} "
-        "> {log} 2>&1"
+        "python -m mara.stages.add_deadline --flow {input.flow} --predictor {params.flow} "
+        "--seed {params.seed} --output {output} > {log} 2>&1"
 
 
-ruleorder: add_deadline > train_predictor > fit_predictor
+rule distill:
+    """Distil the trained flow into a one-pass head."""
+    input:
+        CORPUS,
+        predictor_code("stages.distill"),
+        flow=lambda wildcards: f"results/predictors/{teacher(wildcards.predictor)}/model",
+    output:
+        model="results/predictors/{predictor}/model",
+        arrays="results/predictors/{predictor}/arrays.npz",
+    log:
+        "results/logs/distill/{predictor}.log",
+    benchmark:
+        "results/benchmarks/distill/{predictor}.tsv"
+    wildcard_constraints:
+        predictor="flow_distilled(_deadline)?",
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime=30,
+    params:
+        settings=lambda wildcards: predictor_settings(wildcards.predictor),
+        teacher=lambda wildcards: teacher(wildcards.predictor),
+        seed=STUDY.seeds.predictors,
+    shell:
+        "python -m mara.stages.distill --settings {params.settings:q} --flow {input.flow} "
+        "--teacher {params.teacher} --seed {params.seed} --threads {threads} --output {output.model} "
+        "--arrays {output.arrays} > {log} 2>&1"
+
+
+ruleorder: add_deadline > distill > train_predictor > fit_predictor
 
 
 rule forecasts:

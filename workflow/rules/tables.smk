@@ -156,3 +156,45 @@ rule claims:
     shell:
         "python -m mara.stages.judge_claims --settings {params.settings:q} --tables results/tables "
         "--claims {output.claims} --losses {output.losses} > {log} 2>&1"
+
+
+# Made where all that it compares is made anyway.
+VARIANT_TABLES = (
+    ["results/tables/flow_variants.csv"]
+    if {"flow", "flow_distilled", "flow_history"} <= set(STUDY.predictors)
+    else []
+)
+
+
+rule flow_variants:
+    """Measure what the parts of the flow are worth, and earlier runs."""
+    input:
+        CORPUS,
+        code(
+            "stages.flow_variants",
+            "predictors.flow.predictor",
+            "predictors.flow.distilled",
+            "predictors.flow.history",
+        ),
+        flow="results/predictors/flow/model",
+        distilled="results/predictors/flow_distilled/model",
+        history="results/predictors/flow_history/model",
+    output:
+        "results/tables/flow_variants.csv",
+    log:
+        "results/logs/flow_variants.log",
+    benchmark:
+        "results/benchmarks/flow_variants.tsv"
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime=30,
+    params:
+        settings=as_json(SETTINGS.evaluation),
+        seed=STUDY.seeds.predictors,
+    shell:
+        "python -m mara.stages.flow_variants --settings {params.settings:q} --flow {input.flow} "
+        "--distilled {input.distilled} --history {input.history} --seed {params.seed} --output {output} "
+        "> {log} 2>&1"

@@ -1,77 +1,139 @@
-"""Conformal calibration: a monotone map of probabilities that makes forecasts uniform in PIT.
+"""Conformal calibration: monotone maps of probabilities that make forecasts uniform in PIT.
 
 If u = F(truth) on calibration cases has the distribution function g, then g(F) is calibrated on exchangeable
 cases (Kuleshov et al., arXiv 1807.00263; with the n + 1 of split conformal prediction, Vovk et al., 2005).
+The map changes with the length and the roughness of the prefix, so that calibration holds for each kind of
+curve and not only on average over those of the calibration split (Mondrian conformal prediction, with cells
+that overlap). Plain arrays only: a forecast needs no neural-network library.
 
-Shapes: B cases, H horizon, L levels.
+Shapes: B cases, H horizon, L levels, A ages, R roughnesses, C = A R cells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.predictors.examples import Examples
+if TYPE_CHECKING:
+    from mara.predictors.examples import Examples
+    from mara.predictors.flow.features import Description
 
 LEVELS = np.linspace(0.0, 1.0, 41)
+_CONTEXT = [4, 1]
+"""Columns of the description's ``plain`` that the maps change with: log length and log roughness."""
+_AGE_QUANTILES = (0.1, 0.5, 0.9)
+_ROUGHNESS_QUANTILES = (0.2, 0.5, 0.8, 0.95)
+_BORROWED = 200.0
+"""Cases' worth of the map for all cells in the map of each cell."""
+
+
+def context(description: Description) -> NDArray[np.float64]:
+    """What the maps change with, (B, 2): log length and log roughness of the prefixes."""
+    return description.plain[:, _CONTEXT].astype(np.float64)
+
+
+def cases_below(cdf: NDArray[np.floating], examples: Examples) -> NDArray[np.float64]:
+    """Share (B, L) of each case's probability integral that lies below each level.
+
+    A forecast cdf (B, H+1) with jumps, or a demand beyond the ``left`` units that were seen, spreads its case
+    evenly over the jump.
+    """
+    left = np.minimum(examples.left, cdf.shape[1] - 1)
+    row = np.arange(len(cdf))
+    capped = np.minimum(examples.remaining, left + 1).astype(np.int64)
+    seen = capped <= left
+    upper = np.where(seen, cdf[row, np.minimum(capped, left)], 1.0)[:, None]
+    lower = cdf[row, np.maximum(capped - 1, 0)][:, None]
+    return np.clip((LEVELS - lower) / np.maximum(upper - lower, 1e-9), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class PlainRecalibration:
-    """The map g on the grid ``LEVELS``.
+    """Maps g on the grid ``LEVELS`` for cells of age and roughness, blended between the cells' centres.
 
-    value: (L,) from 0 to 1, non-decreasing.
+    age: (A,), roughness: (R,) centres, rising; value: (C, L) from 0 to 1, non-decreasing along L.
     """
 
+    age: NDArray[np.float64]
+    roughness: NDArray[np.float64]
     value: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, cdf: NDArray[np.floating], examples: Examples) -> PlainRecalibration:
-        """Fit on forecasts cdf (B, H+1) of ``examples``, whose demands are seen up to ``left`` units.
+    def identity(cls) -> PlainRecalibration:
+        """The map that changes nothing."""
+        return cls(np.zeros(1), np.zeros(1), LEVELS[None])
 
-        A forecast with jumps, or a demand beyond what was seen, spreads its case evenly over the jump.
-        """
-        left = np.minimum(examples.left, cdf.shape[1] - 1)
-        truth = examples.remaining
-        row = np.arange(len(cdf))
-        capped = np.minimum(truth, left + 1).astype(np.int64)
-        seen = capped <= left
-        upper = np.where(seen, cdf[row, np.minimum(capped, left)], 1.0)
-        lower = cdf[row, np.maximum(capped - 1, 0)]
-        width = np.maximum(upper - lower, 1e-9)
-        below = np.clip((LEVELS[:, None] - lower) / width, 0.0, 1.0).sum(axis=1)
-        value = below / (len(cdf) + 1)
-        value[0], value[-1] = 0.0, 1.0
-        return cls(np.maximum.accumulate(value))
+    @classmethod
+    def fit(
+        cls, cdf: NDArray[np.floating], examples: Examples, where: NDArray[np.float64]
+    ) -> PlainRecalibration:
+        """Fit on forecasts cdf (B, H+1) of ``examples`` in contexts (B, 2), see :func:`context`."""
+        age = np.unique(np.quantile(where[:, 0], _AGE_QUANTILES))
+        roughness = np.unique(np.quantile(where[:, 1], _ROUGHNESS_QUANTILES))
+        share = _shares(where, age, roughness)
+        below = cases_below(cdf, examples)
+        count = share.sum(axis=0)[:, None]
+        value = (share.T @ below + _BORROWED * below.mean(axis=0)) / (count + _BORROWED + 1.0)
+        value[:, 0], value[:, -1] = 0.0, 1.0
+        return cls(age, roughness, np.maximum.accumulate(value, axis=1))
 
-    def __call__(self, cdf: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Calibrated cdf of the same shape."""
-        return np.interp(cdf, LEVELS, self.value).astype(np.float32)
+    def __call__(self, cdf: NDArray[np.floating], where: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Calibrated cdf of the same shape (B, H+1) in contexts (B, 2)."""
+        value = _shares(where, self.age, self.roughness) @ self.value
+        place = np.clip(cdf, 0.0, 1.0) * (len(LEVELS) - 1)
+        low = np.minimum(place.astype(np.int64), len(LEVELS) - 2)
+        part = place - low
+        first, second = np.take_along_axis(value, low, axis=1), np.take_along_axis(value, low + 1, axis=1)
+        return (first + part * (second - first)).astype(np.float32)
+
+
+def _hats(x: NDArray[np.float64], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Linear weights (B, K) of centres (K,) at x (B,); beyond the outer ones these alone count."""
+    eye = np.eye(len(centre))
+    return np.stack([np.interp(x, centre, row) for row in eye], axis=1)
+
+
+def _shares(
+    where: NDArray[np.float64], age: NDArray[np.float64], roughness: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share (B, C) of every cell in contexts (B, 2)."""
+    by_age, by_roughness = _hats(where[:, 0], age), _hats(where[:, 1], roughness)
+    return (by_age[:, :, None] * by_roughness[:, None, :]).reshape(len(where), -1)
 
 
 @dataclass(frozen=True)
 class Recalibration:
-    """One map for questions with a window and one for those without: they are different populations."""
+    """Maps for questions with a window and for those without: they are different populations."""
 
     windowed: PlainRecalibration
     plain: PlainRecalibration
 
     @classmethod
-    def fit(cls, cdf: NDArray[np.floating], examples: Examples) -> Recalibration:
-        """Fit each map on its kind of examples; without any, forecasts stay as they are."""
+    def fit(cls, cdf: NDArray[np.floating], examples: Examples, where: NDArray[np.float64]) -> Recalibration:
+        """Fit each on its kind of examples; without any, forecasts stay as they are."""
         given = np.isfinite(examples.query.window)
         maps = []
         for chosen in (given, ~given):
             rows = np.flatnonzero(chosen)
-            some = Examples(examples.query.rows(rows), examples.remaining[rows], examples.left[rows])
-            maps.append(PlainRecalibration.fit(cdf[rows], some) if len(rows) else PlainRecalibration(LEVELS))
+            fitted = (
+                PlainRecalibration.fit(cdf[rows], examples.rows(rows), where[rows]) if len(rows) else None
+            )
+            maps.append(fitted or PlainRecalibration.identity())
         return cls(*maps)
 
-    def __call__(self, cdf: NDArray[np.floating], window: NDArray[np.floating]) -> NDArray[np.float32]:
+    def __call__(
+        self, cdf: NDArray[np.floating], window: NDArray[np.floating], where: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
         """Calibrated cdf (B, H+1) of questions with windows (B,), NaN where not given."""
-        return np.where(np.isfinite(window)[:, None], self.windowed(cdf), self.plain(cdf))
+        given = np.isfinite(window)
+        out = np.empty(cdf.shape, dtype=np.float32)
+        for chosen, recalibrated in ((given, self.windowed), (~given, self.plain)):
+            if chosen.any():
+                out[chosen] = recalibrated(cdf[chosen], where[chosen])
+        return out
 
 
 def mean_ncrps(cdf: NDArray[np.floating], examples: Examples) -> float:

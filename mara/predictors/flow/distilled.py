@@ -9,26 +9,28 @@ Shapes: B questions, K knots, L = K + 1 intervals, F inputs, H horizon.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from mara.config.flow import DistilledSettings
 from mara.curves.corpus import Corpus
-from mara.predictors.direct import CrossingHead, interval_cdf, target_inputs
+from mara.predictors.direct import CrossingHead
 from mara.predictors.examples import draw_examples
+from mara.predictors.flow.calibration import context
 from mara.predictors.flow.examples import training_corpus
 from mara.predictors.flow.features import Description, describe_query
-from mara.predictors.flow.inputs import FARTHEST, Standardizer, raw_inputs
+from mara.predictors.flow.inputs import FARTHEST, Standardizer, raw_inputs, target_inputs
+from mara.predictors.flow.lightweight import fields_of, prefixed, save_arrays
 from mara.predictors.flow.network import initialise
-from mara.predictors.flow.passage import lowest_so_far, passage_cdf
+from mara.predictors.flow.passage import interval_cdf, interval_shares
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.flow.training import Run, train
-from mara.predictors.flow.window import interval_shares
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -46,20 +48,18 @@ class DistilledPredictor(BasePredictor):
         self.lost: dict[str, float] = {}
 
     def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
-        """Fit the teacher if it is not, then the head to it."""
+        """Fit the teacher if it is not, then the head to it; ``run`` is the head's."""
         if self.teacher.recalibration is None:
-            self.teacher.fit(corpus, rng, run)
+            self.teacher.fit(corpus, rng)
         settings, teacher = self.settings, self.teacher
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         curves, _ = training_corpus(corpus, teacher.settings.examples, rng)
         asked = draw_examples(curves, settings.prefixes, False, rng).query
         description = describe_query(asked)
-        lowest = lowest_so_far(description, teacher.paths(description))
         owner = np.repeat(np.arange(len(asked)), settings.targets)
         best = np.log(asked.best_smoothed())[owner] - description.level[owner]
-        drop = np.exp(rng.uniform(np.log(0.003), np.log(3.0), len(owner)))
-        log_target = best - drop
-        share = torch.from_numpy(interval_shares(passage_cdf(lowest, owner, log_target)))
+        log_target = best - np.exp(rng.uniform(np.log(0.003), np.log(3.0), len(owner)))
+        share = torch.from_numpy(self._taught(asked, description, owner, log_target))
         prefix = raw_inputs(description, teacher.prior)
         target = target_inputs(description.rows(owner), teacher.prior, log_target)
         first = np.concatenate([target[:: settings.targets], prefix], axis=1)
@@ -74,11 +74,29 @@ class DistilledPredictor(BasePredictor):
             inputs = ((raw - mean) / spread).clip(-FARTHEST, FARTHEST)
             return functional.cross_entropy(network(inputs).float(), share[index])
 
-        self.head = train(head, objective, len(owner), settings.training, generator, Run())
+        self.head = train(head, objective, len(owner), settings.training, generator, run or Run())
         self.lost = self._compare(
             draw_examples(corpus.of(split="calibration"), settings.compared, False, rng).query
         )
         return self
+
+    def _taught(
+        self,
+        asked: Query,
+        description: Description,
+        owner: NDArray[np.int64],
+        log_target: NDArray[np.float64],
+    ) -> NDArray[np.float32]:
+        """The teacher's shares (B, L) of the intervals for log targets (B,), relative to the levels."""
+        target = np.exp(log_target + description.level[owner])
+        parts = []
+        for rows in np.array_split(np.arange(len(owner)), 1 + len(owner) // 16384):
+            first, last = owner[rows[0]], owner[rows[-1]] + 1
+            some = description.rows(np.arange(first, last))
+            questions = asked.rows(owner[rows], target[rows])
+            cdf, _ = self.teacher.crossings(some, self.teacher.paths(some), questions, owner[rows] - first)
+            parts.append(interval_shares(cdf))
+        return np.concatenate(parts)
 
     def _compare(self, query: Query) -> dict[str, float]:
         """Mean distance of the cdfs and of quantiles to the teacher's, as fractions of the horizon."""
@@ -95,12 +113,31 @@ class DistilledPredictor(BasePredictor):
         with np.errstate(divide="ignore", invalid="ignore"):
             log_target = np.nan_to_num(np.log(query.target.astype(np.float64)), nan=-np.inf)
         cdf = interval_cdf(self._shares(description, log_target - description.level))
-        return self.teacher.finish(cdf, query, horizon)
+        return self.teacher.finish(cdf, context(description), query, horizon)
 
     def _shares(self, description: Description, log_target: NDArray[np.float64]) -> NDArray[np.float32]:
         prior = self.teacher.prior
         raw = [target_inputs(description, prior, log_target), raw_inputs(description, prior)]
         inputs = self.standardizer(np.concatenate(raw, axis=1))
-        half = self.settings.training.half_precision
-        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
-            return self.head(torch.from_numpy(inputs)).float().softmax(dim=1).numpy()
+        with torch.inference_mode():
+            return self.head(torch.from_numpy(inputs)).softmax(dim=1).numpy()
+
+    def export(self, path: Path) -> None:
+        """Write all that a forecast needs as plain arrays, for :mod:`.lightweight`."""
+        teacher = self.teacher
+        assert teacher.recalibration is not None
+        arrays = {
+            "name": np.array(self.name),
+            **prefixed("prior", fields_of(teacher.prior)),
+            **prefixed("standardizer", fields_of(self.standardizer)),
+            **prefixed("head", _weights(self.head)),
+            **prefixed("windowed", fields_of(teacher.recalibration.windowed)),
+            **prefixed("plain", fields_of(teacher.recalibration.plain)),
+        }
+        if teacher.ratio is not None:
+            arrays |= prefixed("ratio", _weights(teacher.ratio.network))
+        save_arrays(path, arrays)
+
+
+def _weights(network: nn.Module) -> dict[str, NDArray]:
+    return {name: value.numpy() for name, value in network.state_dict().items()}

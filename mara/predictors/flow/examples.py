@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mara.config.flow import ExampleSettings
 from mara.curves.corpus import Corpus, concatenate
 from mara.curves.synthetic import draw_curves
+from mara.predictors.examples import Examples, draw_examples
 from mara.predictors.flow.features import Description, describe
 from mara.predictors.flow.trajectory import future_knots
 
@@ -98,3 +99,16 @@ def draw_prefixes(
         )
     description = Description.concatenate([part[0] for part in parts])
     return Prefixes(description, np.concatenate([part[1] for part in parts]), curve, length)
+
+
+def draw_trials(corpus: Corpus, settings: ExampleSettings, tasks: bool, rng: np.random.Generator) -> Examples:
+    """Questions that forecasts are calibrated on: of the calibration split, and of fresh synthetic curves.
+
+    The synthetic ones stand for kinds of curves that were never recorded; they are no part of the training.
+    """
+    synthetic = round(settings.trials * settings.synthetic_trials)
+    recorded = draw_examples(corpus.of(split="calibration"), settings.trials - synthetic, tasks, rng)
+    if not synthetic:
+        return recorded
+    fresh = draw_curves(max(synthetic // 2, 1), rng)
+    return Examples.concatenate([recorded, draw_examples(fresh, synthetic, False, rng)])

@@ -15,8 +15,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.predictors.flow.trajectory import SMOOTHED, tidy_log
+from mara.predictors.flow.trajectory import KNOT, SMOOTHED, tidy_log
 from mara.predictors.forecast import Query
+from mara.predictors.kalman import Kalman
 
 LAG = np.array([0, 1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 181], dtype=np.int64)
 """Edges of the bins of lags: the newest points one by one, older ones in ever longer means."""
@@ -29,11 +30,16 @@ AHEAD = np.array([1, 4, 8, 16, 32, 64, 120], dtype=np.int64)
 _LAGS = len(LAG) - 1
 SHAPE_FEATURES = _LAGS + SEGMENTS + 2 * len(MEMORY) + 6
 """How many of the features are differences of log-losses."""
+SLOPES = _LAGS + SEGMENTS + np.array([0, 1, 4, 5])
+"""Columns of the slopes of the shortest and the longest but one memory, over log units and units, among them."""
 BEST = _LAGS + SEGMENTS + 2 * len(MEMORY)
 """Column of the best smoothed loss among them."""
 PLAIN_FEATURES = 7
 SCHEDULE_FEATURES = len(AHEAD) + 3
 _NOISE_FLOOR = 1e-5
+FILTERED = 48
+"""Newest points that the Kalman filter sees."""
+_FARTHEST_TREND = 30.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Description:
     plain: (B, PLAIN_FEATURES) float32, logs of noise, progress and age.
     schedule: (B, SCHEDULE_FEATURES) float32, log ratios of learning rates; all 0 where unknown.
     slope: (B,) float64, log-log slope with recency weights, shrunk, the mean of the prior.
+    trend, spread: (B, K) float32, mean and deviation of the log-loss at the knots by the Kalman filter.
     """
 
     level: NDArray[np.float64]
@@ -56,6 +63,8 @@ class Description:
     plain: NDArray[np.float32]
     schedule: NDArray[np.float32]
     slope: NDArray[np.float64]
+    trend: NDArray[np.float32]
+    spread: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.units)
@@ -212,4 +221,21 @@ def describe(loss: NDArray, length: NDArray, schedule: NDArray) -> Description:
     plain = np.empty((rows, PLAIN_FEATURES), dtype=np.float32)
     size = np.asarray(length, dtype=np.int64)
     _describe(np.asarray(loss, dtype=np.float64), size, LAG, MEMORY, level, observed, shape, plain, slope)
-    return Description(level, observed, size - 1, shape, plain, _schedule_features(schedule, size - 1), slope)
+    trend, spread = _filtered(loss, size, level)
+    schedule = _schedule_features(schedule, size - 1)
+    return Description(level, observed, size - 1, shape, plain, schedule, slope, trend, spread)
+
+
+def _filtered(
+    loss: NDArray, size: NDArray[np.int64], level: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Mean relative to the level and deviation (B, K) of the log-loss at the knots by the Kalman filter."""
+    age = np.arange(min(FILTERED, int(size.max(initial=1))))[::-1]
+    unit = size[:, None] - 1 - age
+    seen = np.take_along_axis(loss, np.maximum(unit, 0), axis=1).astype(np.float64)
+    known = (unit >= 0) & np.isfinite(seen) & (seen > 0)
+    log_loss = np.log(np.where(known, seen, 1.0)) - level[:, None]
+    units = size.astype(np.float64) - 1.0
+    mean, deviation = Kalman().moments(unit.astype(np.float64), log_loss, known, units, KNOT)
+    mean = np.clip(mean, -_FARTHEST_TREND, _FARTHEST_TREND)
+    return mean.astype(np.float32), np.minimum(deviation, _FARTHEST_TREND).astype(np.float32)

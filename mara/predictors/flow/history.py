@@ -33,7 +33,6 @@ from mara.predictors.flow.features import (
 )
 from mara.predictors.flow.inputs import FINE
 from mara.predictors.flow.network import FlowNetwork
-from mara.predictors.flow.passage import lowest_so_far, passage_cdf
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.flow.trajectory import KNOTS, future_knots
 from mara.predictors.forecast import HORIZON, Forecast, Query
@@ -48,6 +47,8 @@ _CONFIGURATION = len(_SETTINGS) + len(_OPTIMIZERS) + 1
 _KINSHIP = len(_SETTINGS) + len(_KINDS) + 1
 TOKEN = KNOTS + _LAGS + 1 + PLAIN_FEATURES + SCHEDULE_FEATURES + _KINSHIP + _CONFIGURATION
 HEADS = 4
+_CHOICE = 7
+"""Seed of the choice among more runs than are looked at."""
 
 
 @dataclass(frozen=True)
@@ -232,16 +233,28 @@ class HistoryFlowPredictor(FlowPredictor):
             more = tuple(torch.from_numpy(part) for part in tokens(description, nothing))
         return super().paths(description, *more)
 
+    def choose(
+        self, corpus: Corpus, curve: NDArray[np.integer], barred: NDArray[np.integer] | None = None
+    ) -> NDArray[np.int64]:
+        """Up to three earlier runs (B, 3) of the same group; see :class:`...forecast.KnowsHistory`."""
+        most = np.full(len(curve), RUNS)
+        return choose_runs(corpus.group, curve, most, np.random.default_rng(_CHOICE), barred)
+
+    def forecast_among(
+        self,
+        query: Query,
+        corpus: Corpus,
+        curve: NDArray[np.integer],
+        runs: NDArray[np.integer],
+        horizon: int = HORIZON,
+    ) -> Forecast:
+        """Forecasts (B,) that know the configurations of curves (B,) and earlier runs (B, R)."""
+        return self.forecast_with(query, Earlier.of(corpus, curve, runs), horizon)
+
     def forecast_with(self, query: Query, earlier: Earlier, horizon: int = HORIZON) -> Forecast:
         """Forecasts (B,) that know earlier runs."""
         description = describe_query(query)
         more = (torch.from_numpy(part) for part in tokens(description, earlier))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_target = np.log(query.target.astype(np.float64)) - description.level
-        lowest = lowest_so_far(description, self.paths(description, *more))
-        return self.finish(passage_cdf(lowest, np.arange(len(query)), log_target), query, horizon)
-
-
-def histories(corpus: Corpus, curve: NDArray[np.integer], count: int, rng: np.random.Generator) -> Earlier:
-    """Earlier runs for prefixes of curves ``curve`` (B,), ``count`` each where the group has so many."""
-    return Earlier.of(corpus, curve, choose_runs(corpus.group, curve, np.full(len(curve), count), rng))
+        owner = np.arange(len(query))
+        crossed, where = self.crossings(description, self.paths(description, *more), query, owner)
+        return self.finish(crossed, where, query, horizon)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.predictors.flow.features import SCHEDULE_FEATURES, Description
+from mara.predictors.flow.features import BEST, SCHEDULE_FEATURES, Description
 from mara.predictors.flow.prior import PathPrior, slope_mean
 
 FINE = 0.02
@@ -35,7 +35,23 @@ def raw_inputs(description: Description, prior: PathPrior) -> NDArray[np.float32
             description.plain,
             np.arcsinh(mean[:, _PROBED] / FINE),
             np.log(scale[:, _PROBED]),
+            np.arcsinh(description.trend[:, _PROBED] / FINE),
+            np.arcsinh(description.trend[:, _PROBED] / scale[:, [_MIDDLE]]),
+            np.log(description.spread[:, _PROBED] + 1e-4),
             description.schedule,
+        ]
+    ).astype(np.float32)
+
+
+def target_inputs(description: Description, prior: PathPrior, log_target: NDArray) -> NDArray[np.float32]:
+    """Where log targets (B,), relative to the levels, lie: (B, K + 2)."""
+    scale = prior.scale(description)
+    gap = np.maximum(log_target, -20.0)[:, None]
+    return np.column_stack(
+        [
+            np.arcsinh((gap - slope_mean(description)) / scale),
+            np.arcsinh(gap / FINE),
+            np.arcsinh((gap[:, 0] - description.shape[:, BEST]) / FINE),
         ]
     ).astype(np.float32)
 

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mara.predictors.flow.features import Description
-from mara.predictors.flow.trajectory import KNOT, SMOOTHED
+from mara.predictors.flow.trajectory import KNOT, KNOTS, SMOOTHED
+
+_START = np.concatenate([[0], KNOT[:-1]])
+"""(K,) unit after which each knot's interval begins."""
 
 
 def lowest_so_far(description: Description, path: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -76,3 +79,18 @@ def passage_cdf(
 def cut(cdf: NDArray[np.float32], horizon: int) -> NDArray[np.float32]:
     """The columns 0..horizon of cdf (R, 181); beyond the last one it stays level."""
     return cdf[:, np.minimum(np.arange(horizon + 1), cdf.shape[1] - 1)]
+
+
+def interval_shares(cdf: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Probabilities (R, K + 1) of the intervals between knots, and of later or never, of cdf (R, 181)."""
+    at_knot = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, KNOT], np.ones((len(cdf), 1))], axis=1)
+    return np.diff(at_knot, axis=1).astype(np.float32)
+
+
+def interval_cdf(share: NDArray[np.float32]) -> NDArray[np.float32]:
+    """cdf (R, 181) of shares (R, K + 1) of the intervals, even inside each."""
+    at_knot = np.concatenate([np.zeros((len(share), 1)), share[:, :KNOTS].cumsum(axis=1)], axis=1)
+    unit = np.arange(KNOT[-1] + 1)
+    after = np.searchsorted(KNOT, unit)
+    part = (unit - _START[after]) / (KNOT - _START)[after]
+    return (at_knot[:, after] * (1.0 - part) + at_knot[:, after + 1] * part).astype(np.float32)

@@ -19,22 +19,25 @@ from torch import Tensor
 from mara.config.flow import FlowSettings
 from mara.curves.corpus import Corpus
 from mara.predictors.examples import Examples, draw_examples
-from mara.predictors.flow.calibration import Recalibration, mean_ncrps
-from mara.predictors.flow.examples import Prefixes, draw_prefixes, training_corpus
+from mara.predictors.flow.calibration import Recalibration, context, mean_ncrps
+from mara.predictors.flow.examples import Prefixes, draw_prefixes, draw_trials, training_corpus
 from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs
 from mara.predictors.flow.network import FlowNetwork, Velocity, initialise
-from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
+from mara.predictors.flow.passage import cut, interval_shares, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
+from mara.predictors.flow.pool import pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.solver import midpoint
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.trajectory import KNOTS
-from mara.predictors.flow.window import WindowRatio, draw_tasks, interval_shares
+from mara.predictors.flow.window import WindowRatio, draw_tasks
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
 _CHUNK = 16
 """Prefixes that go through the solver together: their activations stay in the processor's cache."""
+_PRIOR_PREFIXES = 60_000
+"""Training prefixes that the prior is fitted on."""
 _WATCHED = 1000
 """Trials behind each line of the training log."""
 
@@ -67,15 +70,15 @@ class FlowPredictor(BasePredictor):
         curves, recorded = training_corpus(corpus, settings.examples, rng)
         examples = draw_prefixes(curves, recorded, settings.examples, settings.examples.examples, rng)
         watched = draw_examples(corpus.of(split="calibration"), _WATCHED, False, rng)
-        self.prior = PathPrior.fit(examples.description, examples.future)
-        white = self.prior.to_white(examples.description, examples.future)
+        some = np.arange(0, len(examples), 1 + len(examples) // _PRIOR_PREFIXES)
+        self.prior = PathPrior.fit(examples.description.rows(some), examples.future[some])
+        white, inputs = self._prepared(examples)
         missing = np.isnan(white)
         white[missing] = rng.standard_normal(int(missing.sum()))
-        inputs = raw_inputs(examples.description, self.prior)
         self.standardizer = Standardizer.fit(inputs)
         half = torch.randn(settings.paths // 2, KNOTS, generator=generator)
         self.start = torch.cat([half, -half]).numpy()
-        data = torch.from_numpy(white.astype(np.float32))
+        data = torch.from_numpy(white)
         features = torch.from_numpy(self.standardizer(inputs))
         more = self._more_conditions(curves, examples, rng)
         network = self._build(features.shape[1])
@@ -93,28 +96,55 @@ class FlowPredictor(BasePredictor):
 
         def watch(averaged: FlowNetwork) -> dict[str, float]:
             self._adopt(averaged)
-            return {"calibration_ncrps": mean_ncrps(self._trial_cdf(watched), watched)}
+            return {"calibration_ncrps": mean_ncrps(self._trial_cdf(watched)[0], watched)}
 
         averaged = train(network, objective, len(examples), settings.training, generator, run or Run(), watch)
         self._adopt(averaged)
         return self.calibrate(corpus, rng)
+
+    def _prepared(self, examples: Prefixes) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Normalised innovations (B, K), NaN where a future has ended, and raw inputs (B, F)."""
+        parts = []
+        for rows in np.array_split(np.arange(len(examples)), 1 + len(examples) // 16384):
+            description = examples.description.rows(rows)
+            white = self.prior.to_white(description, examples.future[rows]).astype(np.float32)
+            parts.append((white, raw_inputs(description, self.prior)))
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def calibrate(self, corpus: Corpus, rng: np.random.Generator) -> Self:
         """Fit what stands on the trained network: the window's ratio if asked for, and the calibration."""
         settings, self.ratio, self.recalibration = self.settings, None, None
         if self.deadline:
             tasks = draw_tasks(corpus.of(split="train", part="predictor"), settings.window.tasks, rng)
-            share = interval_shares(self._trial_cdf(tasks))
+            share = interval_shares(self._trial_cdf(tasks)[0])
             generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
             self.ratio = WindowRatio.fit(share, tasks, settings.window, generator)
-        trials = draw_examples(corpus.of(split="calibration"), settings.examples.trials, self.deadline, rng)
-        self.recalibration = Recalibration.fit(self._trial_cdf(trials), trials)
+        trials = draw_trials(corpus, settings.examples, self.deadline, rng)
+        cdf, where = self._trial_cdf(trials)
+        self.recalibration = Recalibration.fit(cdf, trials, where)
         return self
 
     def with_deadline(self, corpus: Corpus, rng: np.random.Generator) -> Self:
         """The same network with the window as an input; only what stands on the network is fitted anew."""
         other = copy.copy(self)
         other.name, other.deadline = "flow_deadline", True
+        return other.calibrate(corpus, rng)
+
+    def variant(
+        self,
+        corpus: Corpus,
+        rng: np.random.Generator,
+        paths: int | None = None,
+        solver_steps: int | None = None,
+        kalman_share: float | None = None,
+    ) -> Self:
+        """The same network with fewer paths, other solver steps or another share, calibrated anew."""
+        other = copy.copy(self)
+        asked = {"paths": paths, "solver_steps": solver_steps, "kalman_share": kalman_share}
+        other.settings = self.settings.model_copy(update={k: v for k, v in asked.items() if v is not None})
+        half = other.settings.paths // 2
+        first, second = np.split(self.start, 2)
+        other.start = np.concatenate([first[:half], second[:half]])
         return other.calibrate(corpus, rng)
 
     def _build(self, features: int) -> FlowNetwork:
@@ -175,29 +205,46 @@ class FlowPredictor(BasePredictor):
     ) -> Forecast:
         """R forecasts that share the paths of P prefixes; see :class:`..forecast.ManyTargets`."""
         questions = prefixes.rows(owner, target, window)
-        return self.finish(self._crossed(prefixes, owner, target), questions, horizon)
+        return self.finish(*self._crossed(prefixes, questions, owner), questions, horizon)
 
-    def finish(self, cdf: NDArray[np.float32], questions: Query, horizon: int) -> Forecast:
-        """Apply window, calibration and what the prefix decides to shares (R, 181) of paths that crossed."""
+    def finish(
+        self, cdf: NDArray[np.float32], where: NDArray[np.float64], questions: Query, horizon: int
+    ) -> Forecast:
+        """Apply window, calibration and what the prefix decides to pooled distributions (R, 181).
+
+        ``where`` (R, 2) is the context of each question, see :func:`.calibration.context`.
+        """
         cdf = self._reweighted(cdf, questions)
         if self.recalibration is not None:
-            cdf = self.recalibration(cdf, questions.window)
+            cdf = self.recalibration(cdf, questions.window, where)
         return Forecast.from_cdf(cut(cdf, horizon)).settled(questions)
 
     def _reweighted(self, cdf: NDArray[np.float32], questions: Query) -> NDArray[np.float32]:
         return cdf if self.ratio is None else self.ratio(cdf, questions.length - 1, questions.window)
 
-    def _trial_cdf(self, trials: Examples) -> NDArray[np.float32]:
-        """Uncalibrated distributions (B, 181) of examples."""
+    def _trial_cdf(self, trials: Examples) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Uncalibrated distributions (B, 181) of examples, and their contexts (B, 2)."""
         query = trials.query
-        return self._reweighted(self._crossed(query, np.arange(len(query)), query.target), query)
+        cdf, where = self._crossed(query, query, np.arange(len(query)))
+        return self._reweighted(cdf, query), where
 
     def _crossed(
-        self, prefixes: Query, owner: NDArray[np.integer], target: NDArray[np.floating]
-    ) -> NDArray[np.float32]:
-        """Shares of paths (R, 181) that have crossed by each unit."""
+        self, prefixes: Query, questions: Query, owner: NDArray[np.integer]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Pooled distributions (R, 181) of the crossing, and the contexts (R, 2) of the questions."""
         description = describe_query(prefixes)
+        return self.crossings(description, self.paths(description), questions, owner)
+
+    def crossings(
+        self,
+        description: Description,
+        paths: NDArray[np.float32],
+        questions: Query,
+        owner: NDArray[np.integer],
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Shares of paths (P, 64, K) that have crossed, pooled with the Kalman filter's forecast."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_target = np.log(np.asarray(target, dtype=np.float64))
-        lowest = lowest_so_far(description, self.paths(description))
-        return passage_cdf(lowest, owner, log_target - description.level[owner])
+            log_target = np.log(np.asarray(questions.target, dtype=np.float64))
+        lowest = lowest_so_far(description, paths)
+        cdf = passage_cdf(lowest, owner, log_target - description.level[owner])
+        return pooled(cdf, questions, self.settings.kalman_share), context(description)[owner]

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mara.predictors.flow.features import Description
+from mara.predictors.flow.features import SLOPES, Description
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 
 _SMALLEST = 1e-4
 _RIDGE = 1e-3
 _LOG_NORMAL_MEAN = -0.635
 """E log|z| of a standard normal z: turns a mean log size into a standard deviation."""
+_TREND = 0.05
 _FARTHEST = 7.0
 """Largest |a|: sinh(7) = 548 scales."""
 
@@ -36,7 +37,7 @@ def slope_mean(description: Description) -> NDArray[np.float64]:
 
 
 def _size_inputs(description: Description, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the size of a residual depends on: (B, K, 6)."""
+    """What the size of a residual depends on: (B, K, 7)."""
     plain = description.plain.astype(np.float64)
     noise, size = plain[:, [1]], plain[:, [4]]
     recent = np.abs(description.shape[:, [8, 11]].astype(np.float64)) + _SMALLEST
@@ -46,13 +47,27 @@ def _size_inputs(description: Description, mean: NDArray[np.float64]) -> NDArray
         np.log(recent[:, [0]]),
         np.log(recent[:, [1]]),
         size,
+        np.log(description.spread.astype(np.float64) + _SMALLEST),
     ]
     grid = [np.broadcast_to(column, mean.shape) for column in columns]
     return np.stack([np.ones_like(mean), *grid], axis=-1)
 
 
+def _trend_inputs(
+    description: Description, mean: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What the mean of a residual depends on: (B, K, 12).
+
+    Besides the above, four slopes of other memories and where the Kalman filter's mean lies in it.
+    """
+    slopes = np.arcsinh(description.shape[:, SLOPES].astype(np.float64) / _TREND)
+    grid = np.broadcast_to(slopes[:, None, :], (*mean.shape, slopes.shape[1]))
+    filtered = np.arcsinh((description.trend - mean) / scale)
+    return np.concatenate([_size_inputs(description, mean), grid, filtered[:, :, None]], axis=-1)
+
+
 def _fit_log_size(inputs: NDArray[np.float64], value: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coefficients (6,) of the log size of ``value`` (B,) on ``inputs`` (B, 6), by ridge regression."""
+    """Coefficients (7,) of the log size of ``value`` (B,) on ``inputs`` (B, 7), by ridge regression."""
     gram = inputs.T @ inputs + _RIDGE * len(inputs) * np.eye(inputs.shape[1])
     sizes = np.log(np.abs(value) + _SMALLEST) - _LOG_NORMAL_MEAN
     return np.asarray(np.linalg.solve(gram, inputs.T @ sizes), dtype=np.float64)
@@ -62,15 +77,15 @@ def _fit_log_size(inputs: NDArray[np.float64], value: NDArray[np.float64]) -> ND
 class PathPrior:
     """Mean, scale and covariance of the future's knots given the prefix.
 
-    residual: (K, 6) coefficients of the log scale of the residuals to the slope.
-    innovation: (K, 6) coefficients of the log scale of the innovations.
-    center: (K,) mean m of the transformed residuals.
+    residual: (K, 7) coefficients of the log scale of the residuals to the slope.
+    innovation: (K, 7) coefficients of the log scale of the innovations.
+    drift: (K, 12) coefficients of the mean m of the transformed residuals.
     factor: (K, K) unit lower triangular L.
     """
 
     residual: NDArray[np.float64]
     innovation: NDArray[np.float64]
-    center: NDArray[np.float64]
+    drift: NDArray[np.float64]
     factor: NDArray[np.float64]
 
     @classmethod
@@ -80,28 +95,36 @@ class PathPrior:
         inputs = _size_inputs(description, mean)
         left = future - mean
         residual, innovation = np.zeros((2, KNOTS, inputs.shape[-1]))
-        center, factor = np.zeros(KNOTS), np.eye(KNOTS)
+        for k in range(KNOTS):
+            known = np.isfinite(left[:, k])
+            residual[k] = _fit_log_size(inputs[known, k], left[known, k])
+        trend = _trend_inputs(description, mean, np.exp(np.einsum("bkj,kj->bk", inputs, residual)))
+        drift, factor = np.zeros((KNOTS, trend.shape[-1])), np.eye(KNOTS)
         raw = np.zeros(left.shape)
         for k in range(KNOTS):
             known = np.isfinite(left[:, k])
             x = inputs[known, k]
-            residual[k] = _fit_log_size(x, left[known, k])
             stretched = _stretch(left[known, k] / np.exp(x @ residual[k]))
-            before = np.column_stack([np.ones(len(x)), raw[known, :k]])
-            gram = before.T @ before + _RIDGE * len(x) * np.eye(k + 1)
+            before = np.column_stack([trend[known, k], raw[known, :k]])
+            gram = before.T @ before + _RIDGE * len(x) * np.eye(before.shape[1])
             coefficient = np.linalg.solve(gram, before.T @ stretched)
-            center[k], factor[k, :k] = coefficient[0], coefficient[1:]
+            drift[k], factor[k, :k] = np.split(coefficient, [trend.shape[-1]])
             raw[known, k] = stretched - before @ coefficient
             innovation[k] = _fit_log_size(x, raw[known, k])
-        plain = cls(residual, innovation, center, factor)
+        plain = cls(residual, innovation, drift, factor)
         spread = np.nanstd(plain.to_white(description, future), axis=0)
         innovation[:, 0] += np.log(spread)
-        return cls(residual, innovation, center, factor)
+        return cls(residual, innovation, drift, factor)
 
     def scale(self, description: Description) -> NDArray[np.float64]:
         """Size of the residuals: (B, K)."""
         inputs = _size_inputs(description, slope_mean(description))
         return np.exp(np.einsum("bkj,kj->bk", inputs, self.residual))
+
+    def center(self, description: Description) -> NDArray[np.float64]:
+        """Mean of the transformed residuals: (B, K)."""
+        trend = _trend_inputs(description, slope_mean(description), self.scale(description))
+        return np.einsum("bkj,kj->bk", trend, self.drift)
 
     def innovation_scale(self, description: Description) -> NDArray[np.float64]:
         """Size of the innovations: (B, K)."""
@@ -110,7 +133,8 @@ class PathPrior:
 
     def to_white(self, description: Description, future: NDArray) -> NDArray[np.float64]:
         """Normalised innovations z (B, K) of futures (B, K); NaN from the first missing knot on."""
-        stretched = _stretch((future - slope_mean(description)) / self.scale(description)) - self.center
+        stretched = _stretch((future - slope_mean(description)) / self.scale(description))
+        stretched = stretched - self.center(description)
         known = np.isfinite(stretched)
         raw = np.linalg.solve(self.factor, np.where(known, stretched, 0.0).T).T
         return np.where(known, raw / self.innovation_scale(description), np.nan)
@@ -118,7 +142,8 @@ class PathPrior:
     def to_future(self, description: Description, white: NDArray[np.float32]) -> NDArray[np.float32]:
         """Paths of knots (B, P, K), relative to the level, of normalised innovations z (B, P, K)."""
         raw = white * self.innovation_scale(description).astype(np.float32)[:, None, :]
-        stretched = raw @ self.factor.T.astype(np.float32) + self.center.astype(np.float32)
+        stretched = raw @ self.factor.T.astype(np.float32)
+        stretched += self.center(description).astype(np.float32)[:, None, :]
         np.clip(stretched, -_FARTHEST, _FARTHEST, out=stretched)
         path = np.sinh(stretched, out=stretched)
         path *= self.scale(description).astype(np.float32)[:, None, :]

@@ -29,12 +29,18 @@ Objective = Callable[[Network, Tensor, torch.Generator], Tensor]
 class Run:
     """Where a training run keeps what it writes; either may be None.
 
-    checkpoint: file to resume from and to save to; removed when the run ends.
+    checkpoint: file to resume from and to save to; its owner calls :meth:`finished` when all that follows the
+        training is done and saved too, so that a stop in between costs no training.
     log: CSV with one row per checkpoint interval: step, loss, learning_rate and what ``watch`` returns.
     """
 
     checkpoint: Path | None = None
     log: Path | None = None
+
+    def finished(self) -> None:
+        """Remove the checkpoint."""
+        if self.checkpoint is not None:
+            self.checkpoint.unlink(missing_ok=True)
 
 
 def train(
@@ -70,6 +76,7 @@ def train(
         optimizer.load_state_dict(state["optimizer"])
         generator.set_state(state["generator"])
         first, rows = state["step"], state["rows"]
+        _write_log(run.log, rows)
     network.train()
     for step in range(first, settings.steps):
         rate = settings.learning_rate * _schedule(step, settings)
@@ -92,8 +99,6 @@ def train(
             total = 0.0
             _write_log(run.log, rows)
             _write_checkpoint(run.checkpoint, step + 1, network, averaged, optimizer, generator, rows)
-    if run.checkpoint is not None:
-        run.checkpoint.unlink(missing_ok=True)
     return averaged.eval()
 
 

@@ -23,41 +23,17 @@ from mara.config.flow import WindowSettings
 from mara.curves.corpus import Corpus
 from mara.predictors.examples import Examples, draw_examples
 from mara.predictors.flow.network import PlainModule, initialise
+from mara.predictors.flow.reweighting import RATIO_INPUTS, ratio_inputs, reweighted
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 
-_FEATURES = 6
 _TINY = 1e-4
 """Probability given to every interval besides its paths', so that no truth is impossible."""
-
-
-def _ratio_inputs(units: NDArray[np.integer], window: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Inputs (B, L, 6): total demand, window and units on log scales, and whether the demand lies beyond."""
-    trained = np.asarray(units, dtype=np.float64)[:, None]
-    slots = np.maximum(np.asarray(window, dtype=np.float64), 1.0)[:, None]
-    total = np.log(trained + np.append(KNOT, KNOT[-1]))
-    wide = np.ones_like(total)
-    columns = [
-        total - 3.5,
-        np.log(slots) * wide - 3.5,
-        total - np.log(slots),
-        np.log1p(trained) * wide - 2.5,
-        np.log1p(np.maximum(slots - trained, 0.0)) * wide - 3.0,
-        np.broadcast_to(np.arange(KNOTS + 1) == KNOTS, total.shape),
-    ]
-    return np.stack(columns, axis=-1).astype(np.float32)
 
 
 def draw_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> Examples:
     """About ``count`` examples with a window."""
     drawn = draw_examples(corpus, 2 * count, True, rng)
-    rows = np.flatnonzero(np.isfinite(drawn.query.window))
-    return Examples(drawn.query.rows(rows), drawn.remaining[rows], drawn.left[rows])
-
-
-def interval_shares(cdf: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Probabilities (B, L) of the intervals between knots of cdf (B, H+1) with H at the last knot."""
-    at_knot = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, KNOT], np.ones((len(cdf), 1))], axis=1)
-    return np.diff(at_knot, axis=1).astype(np.float32)
+    return drawn.rows(np.isfinite(drawn.query.window))
 
 
 class RatioNetwork(PlainModule):
@@ -65,7 +41,7 @@ class RatioNetwork(PlainModule):
 
     def __init__(self, hidden: int) -> None:
         super().__init__(hidden)
-        self.enter = nn.Linear(_FEATURES, hidden)
+        self.enter = nn.Linear(RATIO_INPUTS, hidden)
         self.middle = nn.Linear(hidden, hidden)
         self.leave = nn.Linear(hidden, 1)
 
@@ -91,7 +67,7 @@ class WindowRatio:
         """Fit on B tasks and what was forecast for them without the window, ``share`` (B, L)."""
         network = RatioNetwork(settings.hidden)
         initialise(network, generator)
-        data = torch.from_numpy(_ratio_inputs(tasks.query.length - 1, tasks.query.window))
+        data = torch.from_numpy(ratio_inputs(tasks.query.length - 1, tasks.query.window))
         log_share = torch.from_numpy(np.log((share + _TINY) / (1.0 + _TINY * share.shape[1])))
         interval = torch.from_numpy(np.searchsorted(KNOT, tasks.remaining))
         last = torch.from_numpy(np.searchsorted(KNOT, tasks.left, side="right"))
@@ -115,19 +91,10 @@ class WindowRatio:
         if not given.any():
             return cdf
         with torch.inference_mode():
-            inputs = torch.from_numpy(_ratio_inputs(units[given], window[given]))
+            inputs = torch.from_numpy(ratio_inputs(units[given], window[given]))
             log_ratio = self.network(inputs).double().numpy()
-        log_ratio -= log_ratio.max(axis=1, keepdims=True)
-        unit = np.arange(1, KNOT[-1] + 1)
-        place = np.interp(unit, KNOT, np.arange(KNOTS))
-        low = np.minimum(place.astype(np.int64), KNOTS - 2)
-        part = place - low
-        along = log_ratio[:, low] * (1.0 - part) + log_ratio[:, low + 1] * part
-        mass = np.diff(cdf[given].astype(np.float64), axis=1) * np.exp(along)
-        beyond = (1.0 - cdf[given, -1:]) * np.exp(log_ratio[:, -1:])
-        total = np.maximum(mass.sum(axis=1, keepdims=True) + beyond, 1e-12)
         out = cdf.copy()
-        out[given, 1:] = mass.cumsum(axis=1) / total
+        out[given] = reweighted(cdf[given], log_ratio)
         return out
 
 
