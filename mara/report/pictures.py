@@ -23,6 +23,7 @@ ORDER = (
     "ablation",
     "stress",
     "fairness",
+    "error_by_prefix",
     "calibration",
     "forecast_fans",
     "gantt",

@@ -57,6 +57,17 @@ def prediction_row(name: str, frame: pd.DataFrame, settings: EvaluationSettings)
     return row | {"ms_per_curve": float(frame["ms_per_curve"].iloc[0])}
 
 
+def prefix_rows(name: str, frame: pd.DataFrame, settings: EvaluationSettings) -> list[dict[str, object]]:
+    """Errors of one predictor on one family by the length of the prefix."""
+    rows: list[dict[str, object]] = []
+    for prefix, part in frame.groupby("prefix", sort=True):
+        whole = prediction_row(name, part, settings)
+        columns = ["predictor", "family", "split", "n_cases", "n_groups", "coverage80"]
+        columns += [f"{score}{end}" for score in WITH_INTERVAL for end in ("", "_low", "_high")]
+        rows.append({"prefix": prefix, **{column: whole[column] for column in columns}})
+    return rows
+
+
 def difference_rows(
     name: str, frame: pd.DataFrame, others: dict[str, pd.DataFrame], settings: EvaluationSettings
 ) -> list[dict[str, object]]:
@@ -100,10 +111,11 @@ def calibration_rows(name: str, frame: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Write ``prediction.csv``, ``prediction_differences.csv`` and ``calibration.csv``."""
+    """Write ``prediction.csv``, ``prediction_by_prefix.csv``, ``prediction_differences.csv``, ``calibration.csv``."""
     parser = stage_parser(__doc__)
     parser.add_argument("--scores", nargs="+", type=Path, required=True)
     parser.add_argument("--prediction", type=Path, required=True)
+    parser.add_argument("--by-prefix", type=Path, required=True)
     parser.add_argument("--differences", type=Path, required=True)
     parser.add_argument("--calibration", type=Path, required=True)
     arguments = parser.parse_args()
@@ -113,6 +125,7 @@ def main() -> None:
         files.setdefault(path.stem, []).append(pd.read_parquet(path))
     frames = {name: pd.concat(parts, ignore_index=True) for name, parts in files.items()}
     prediction: list[dict[str, object]] = []
+    by_prefix: list[dict[str, object]] = []
     differences: list[dict[str, object]] = []
     calibration: list[dict[str, object]] = []
     for family in dict.fromkeys(f for frame in frames.values() for f in frame["family"]):
@@ -121,12 +134,14 @@ def main() -> None:
             if frame.empty:
                 continue
             prediction.append(prediction_row(name, frame, settings))
+            by_prefix += prefix_rows(name, frame, settings)
             calibration += calibration_rows(name, frame)
             if name.startswith(("flow", "direct")):
                 others = {other: rows for other, rows in of_family.items() if other != name}
                 differences += difference_rows(name, frame, others, settings)
     for path, rows in (
         (arguments.prediction, prediction),
+        (arguments.by_prefix, by_prefix),
         (arguments.differences, differences),
         (arguments.calibration, calibration),
     ):

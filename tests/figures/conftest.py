@@ -64,6 +64,7 @@ def tables() -> dict[str, pd.DataFrame | str]:
         "gap": gap_rows(completion),
         "fans": fan_rows(rng),
         "calibration": calibration_rows(),
+        "prefixes": pd.concat([prediction_rows().assign(prefix=prefix) for prefix in (20, 40, 80)]),
         "attribution": attribution,
         "effects": effect_rows(),
         "ablation": ablation,

@@ -3,6 +3,7 @@
 # Figure -> its options and the tables that they take.
 FIGURES = {
     "prediction_error": {"prediction": "prediction"},
+    "error_by_prefix": {"prefixes": "prediction_by_prefix"},
     "calibration": {"calibration": "calibration"},
     "forecast_fans": {"fans": "fans"},
     "completion_training": {"completion": "completion"},

@@ -108,6 +108,7 @@ rule prediction_tables:
         ),
     output:
         prediction="results/tables/prediction.csv",
+        by_prefix="results/tables/prediction_by_prefix.csv",
         differences="results/tables/prediction_differences.csv",
         calibration="results/tables/calibration.csv",
     log:
@@ -124,7 +125,7 @@ rule prediction_tables:
         settings=as_json(SETTINGS.evaluation),
     shell:
         "python -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
-        "--prediction {output.prediction} --differences {output.differences} "
+        "--prediction {output.prediction} --by-prefix {output.by_prefix} --differences {output.differences} "
         "--calibration {output.calibration} > {log} 2>&1"
 
 
