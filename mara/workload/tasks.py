@@ -109,11 +109,9 @@ def join_pools(pools: Sequence[TaskPool], templates: int) -> TaskPool:
     ``curve`` still counts within each pool's own corpus: find curves by `rows_in`.
     """
     kept = [pool.select(np.arange(min(templates, len(pool)))) for pool in pools]
-    columns = {
-        f.name: np.concatenate([getattr(pool, f.name) for pool in kept])
-        for f in fields(TaskPool)
-        if f.name != "natural"
-    }
+    parts = [pool._columns() for pool in kept]
+    shared = [name for name in parts[0] if all(name in part for part in parts)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in shared}
     natural = {name: float(np.mean([pool.natural[name] for pool in kept])) for name in kept[0].natural}
     return TaskPool(**columns, natural=natural)
 
