@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 from mara.curves.corpus import Corpus, part_of
 from mara.curves.synthetic import draw_curves
-from mara.predictors.forecast import Query
+from mara.predictors.forecast import Predictor, Query
 
 RUNS = 6
 
@@ -67,3 +69,28 @@ def odd() -> dict[str, Query]:
         "tiny losses": ask(fall * 1e-30, 50, 0.1e-30),
         "huge losses": ask(fall * 1e30, 50, 0.1e30),
     }
+
+
+@pytest.fixture(scope="session")
+def defined_answers(odd) -> Callable[[Predictor], None]:
+    """Asks a predictor every odd question and checks its answers."""
+
+    def check(predictor: Predictor) -> None:
+        for oddity, question in odd.items():
+            asked = question.rows(np.array([0]), truth=np.array([5.0]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                answer = predictor.forecast(asked)
+            assert np.isfinite(answer.cdf).all(), oddity
+            assert not np.isnan(answer.point).any(), oddity
+            if oddity in ("all reached", "reached before a NaN"):
+                assert answer.point[0] == 0, oddity
+                assert (answer.cdf == 1).all(), oddity
+            elif "target" in oddity or "inside" in oddity:
+                assert answer.point[0] == np.inf, oddity
+                assert (answer.cdf == 0).all(), oddity
+            else:
+                assert answer.point[0] >= 1, oddity
+                assert answer.cdf[0, 0] == 0, oddity
+
+    return check

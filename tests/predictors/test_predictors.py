@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -116,23 +114,8 @@ def test_order_and_company_in_a_batch_change_nothing(fitted, query, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_odd_prefixes_get_defined_answers(fitted, odd, name):
-    for oddity, question in odd.items():
-        asked = question.rows(np.array([0]), truth=np.array([5.0]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            answer = fitted[name].forecast(asked)
-        assert np.isfinite(answer.cdf).all(), oddity
-        assert not np.isnan(answer.point).any(), oddity
-        if oddity in ("all reached", "reached before a NaN"):
-            assert answer.point[0] == 0
-            assert (answer.cdf == 1).all()
-        elif "target" in oddity or "inside" in oddity:
-            assert answer.point[0] == np.inf
-            assert (answer.cdf == 0).all()
-        else:
-            assert answer.point[0] >= 1
-            assert answer.cdf[0, 0] == 0
+def test_odd_prefixes_get_defined_answers(fitted, defined_answers, name):
+    defined_answers(fitted[name])
 
 
 @pytest.mark.parametrize("name", ["wls", "slope_loglog", "slope_semilog", "wls_best"])

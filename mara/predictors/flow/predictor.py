@@ -127,7 +127,7 @@ class FlowPredictor(BasePredictor):
     def with_deadline(self, corpus: Corpus, rng: np.random.Generator) -> Self:
         """The same network with the window as an input; only what stands on the network is fitted anew."""
         other = copy.copy(self)
-        other.name, other.deadline = "flow_deadline", True
+        other.name, other.deadline = f"{self.name}_deadline", True
         return other.calibrate(corpus, rng)
 
     def variant(

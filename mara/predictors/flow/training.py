@@ -12,14 +12,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from mara.config.flow import TrainingSettings
+from mara.errors import InputError
 from mara.files import atomic_path
 
+PROCESSOR = torch.device("cpu")
 Network = TypeVar("Network", bound=nn.Module)
 Objective = Callable[[Network, Tensor, torch.Generator], Tensor]
 """(network, indices (B,) of the batch, generator) -> scalar loss."""
@@ -32,15 +34,44 @@ class Run:
     checkpoint: file to resume from and to save to; its owner calls :meth:`finished` when all that follows the
         training is done and saved too, so that a stop in between costs no training.
     log: CSV with one row per checkpoint interval: step, loss, learning_rate and what ``watch`` returns.
+    device: where the network is trained. Data and random numbers stay on the processor, and so does all that
+        is made of the trained network.
     """
 
     checkpoint: Path | None = None
     log: Path | None = None
+    device: torch.device = PROCESSOR
 
     def finished(self) -> None:
         """Remove the checkpoint."""
         if self.checkpoint is not None:
             self.checkpoint.unlink(missing_ok=True)
+
+
+def usable_device(name: str) -> torch.device:
+    """The device that a setting names; ``auto`` is a GPU where there is one, else the processor.
+
+    Raises:
+        InputError: ``cuda`` is asked for, and there is none.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "study.device: cuda, but this machine has no GPU that torch can use; set cpu or auto"
+        )
+    return torch.device(name)
+
+
+def called_on(device: torch.device, network: Network) -> Network:
+    """Let a network on ``device`` be called with tensors of the processor, and answer with such."""
+    if device.type == "cpu":
+        return network
+
+    def call(*inputs: Tensor) -> Tensor:
+        return network(*(part.to(device) for part in inputs)).to("cpu")
+
+    return cast(Network, call)
 
 
 def train(
@@ -63,6 +94,8 @@ def train(
         run: where to resume from and what to write.
         watch: called with the averaged network at every log row; must draw nothing from ``generator``.
     """
+    network.to(run.device)
+    called = called_on(run.device, network)
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
     )
@@ -70,7 +103,7 @@ def train(
     rows: list[dict[str, float]] = []
     first, total = 0, 0.0
     if run.checkpoint is not None and run.checkpoint.exists():
-        state = torch.load(run.checkpoint, weights_only=True)
+        state = torch.load(run.checkpoint, map_location="cpu", weights_only=True)
         network.load_state_dict(state["network"])
         averaged.load_state_dict(state["averaged"])
         optimizer.load_state_dict(state["optimizer"])
@@ -83,8 +116,8 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = rate
         index = torch.randint(examples, (settings.batch,), generator=generator)
-        with torch.autocast("cpu", torch.bfloat16, enabled=settings.half_precision):
-            loss = objective(network, index, generator)
+        with torch.autocast(run.device.type, torch.bfloat16, enabled=settings.half_precision):
+            loss = objective(called, index, generator)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -95,11 +128,11 @@ def train(
         if (step + 1) % settings.checkpoint_every == 0 or step + 1 == settings.steps:
             done = (step % settings.checkpoint_every) + 1
             row = {"step": float(step + 1), "loss": total / done, "learning_rate": rate}
-            rows.append(row | (watch(averaged) if watch is not None else {}))
+            rows.append(row | (watch(copy.deepcopy(averaged).cpu()) if watch is not None else {}))
             total = 0.0
             _write_log(run.log, rows)
             _write_checkpoint(run.checkpoint, step + 1, network, averaged, optimizer, generator, rows)
-    return averaged.eval()
+    return averaged.cpu().eval()
 
 
 def _schedule(step: int, settings: TrainingSettings) -> float:
