@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from mara.config.allocators import GittinsWeights
 from mara.errors import InputError
-from mara.live.forecast import Question, Remaining, forecast_all
-from mara.predictors.forecast import HORIZON, Predictor
+from mara.live.forecast import Forecaster, Question, Remaining, forecast_all
+from mara.predictors.forecast import HORIZON
 
 MOST_SLOTS = 200
 PLAYS = 200
@@ -92,7 +92,7 @@ class Advice:
     notes: tuple[str, ...]
 
 
-def advise(jobs: Sequence[Job], nodes: int, predictor: Predictor | None = None, seed: int = 0) -> Advice:
+def advise(jobs: Sequence[Job], nodes: int, predictor: Forecaster | None = None, seed: int = 0) -> Advice:
     """Say which jobs ``nodes`` alike nodes should train next.
 
     Args:

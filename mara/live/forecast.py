@@ -5,6 +5,11 @@
 >>> log = read_log("runs/resnet/metrics.csv")                                        # doctest: +SKIP
 >>> forecast_remaining(log, target=0.3).median                                      # doctest: +SKIP
 
+Deadlines are not shown to the predictor. In the study they say something about the demand, as users set them
+by what they expect; a deadline that someone asks about says nothing, and a chance must grow with it.
+Learning rates to come are not in a log, so they are taken to stay as they are: on the study's curves that
+costs the shipped predictor little, whereas it is far too hopeful where it is told that they are unknown.
+
 Shapes: B questions, H horizon in units.
 """
 
@@ -12,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +25,18 @@ from numpy.typing import NDArray
 from mara.curves.readers.log import Log, Shortfall, shortfall
 from mara.errors import InputError
 from mara.live.units import Units, to_units
-from mara.predictors.forecast import HORIZON, Predictor, Query
+from mara.predictors.flow.lightweight import LightweightPredictor
+from mara.predictors.forecast import HORIZON, Forecast, Query
+
+
+class Forecaster(Protocol):
+    """What is needed of a predictor; all of :mod:`mara.predictors.registry` will do, once fitted."""
+
+    name: str
+
+    def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
+        """Distributions of the remaining units."""
+
 
 LEVEL = 0.8
 """Share of the outcomes that the interval is to hold."""
@@ -93,7 +110,7 @@ def forecast_remaining(
     target: float,
     best: float | None = None,
     deadline: float | None = None,
-    predictor: Predictor | None = None,
+    predictor: Forecaster | None = None,
 ) -> Remaining:
     """Forecast the remaining training of one run; the arguments are those of :class:`Question`.
 
@@ -105,7 +122,7 @@ def forecast_remaining(
     return forecast_all([Question(log, target, best, deadline)], predictor)[0]
 
 
-def forecast_all(questions: Sequence[Question], predictor: Predictor | None = None) -> list[Remaining]:
+def forecast_all(questions: Sequence[Question], predictor: Forecaster | None = None) -> list[Remaining]:
     """Forecast many runs at once; see :func:`forecast_remaining`."""
     if not questions:
         return []
@@ -122,13 +139,8 @@ def forecast_all(questions: Sequence[Question], predictor: Predictor | None = No
     for row, curve in enumerate(curves):
         loss[row, : len(curve.loss)] = curve.loss / scale[row]
     target = np.array([loss.target for loss in losses]) / scale
-    window = np.array(
-        [
-            np.nan if question.deadline is None else len(curve.loss) - 1 + question.deadline / curve.size
-            for question, curve in zip(questions, curves, strict=True)
-        ]
-    )
-    answer = predictor.forecast(Query.of(loss, length, target, window=window))
+    schedule = np.ones((len(questions), loss.shape[1]), dtype=np.float32)
+    answer = predictor.forecast(Query.of(loss, length, target, schedule), HORIZON)
     return [
         Remaining(
             question=question,
@@ -149,8 +161,6 @@ def _loss(question: Question) -> Shortfall:
     return shortfall(question.log, question.target, question.best)
 
 
-def shipped_predictor() -> Predictor:
-    """The predictor that answers unless another is given."""
-    from mara.predictors.kalman import Kalman
-
-    return Kalman()
+def shipped_predictor() -> Forecaster:
+    """The study's flow, distilled and trained, as it comes with the package; torch is not needed."""
+    return LightweightPredictor.load()
