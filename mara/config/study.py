@@ -132,6 +132,10 @@ TAKEN = ("supervised", "vision", "rl", "synthetic", "training", "calibration", "
 class StudySettings(Section):
     """What is compared with what."""
 
+    device: Literal["cpu", "cuda", "auto"] = "cpu"
+    """Where the predictors' networks are trained; auto takes a GPU if there is one. Only `cpu` gives the same
+    figures on every machine. All else runs on the processor: the allocator's network is small, and its steps
+    take turns with the simulator's."""
     seeds: Seeds = Seeds()
     """Seeds of everything but the learned allocator."""
     train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)

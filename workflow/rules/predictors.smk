@@ -46,14 +46,17 @@ rule train_predictor:
     resources:
         mem_mb=3000,
         runtime=90,
+        gpu=1 if STUDY.device == "cuda" else 0,
     params:
+        device=STUDY.device,
         settings=lambda wildcards: predictor_settings(wildcards.predictor),
         module=lambda wildcards: f"mara.{predictor_row(wildcards.predictor).modules[0]}",
         seed=STUDY.seeds.predictors,
     shell:
         "python -m mara.stages.train_predictor --settings {params.settings:q} "
         "--predictor {wildcards.predictor} --module {params.module} --seed {params.seed} --threads {threads} "
-        "--checkpoints results/.checkpoints --output {output.model} --training-log {output.log} > {log} 2>&1"
+        "--device {params.device} --checkpoints results/.checkpoints --output {output.model} "
+        "--training-log {output.log} > {log} 2>&1"
 
 
 rule add_deadline:

@@ -65,7 +65,7 @@ def usable_device(name: str) -> torch.device:
 
 def called_on(device: torch.device, network: Network) -> Network:
     """Let a network on ``device`` be called with tensors of the processor, and answer with such."""
-    if device.type == "cpu":
+    if device == PROCESSOR:
         return network
 
     def call(*inputs: Tensor) -> Tensor:
