@@ -123,7 +123,8 @@ def train(
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         decay = min(settings.average, (step + 1) / (step + 10))
-        torch._foreach_lerp_(list(averaged.parameters()), list(network.parameters()), 1.0 - decay)
+        with torch.no_grad():
+            torch._foreach_lerp_(list(averaged.parameters()), list(network.parameters()), 1.0 - decay)
         total += loss.item()
         if (step + 1) % settings.checkpoint_every == 0 or step + 1 == settings.steps:
             done = (step % settings.checkpoint_every) + 1
