@@ -7,11 +7,10 @@ import pandas as pd
 from mara.figures.style import (
     PUBLISHED,
     Drawn,
+    bar_panels,
     colour,
     display_name,
-    method_bars,
     need,
-    panels,
     percent,
     points,
     pooled,
@@ -24,14 +23,9 @@ def draw(completion: pd.DataFrame) -> Drawn:
     """Bars with intervals, best on top; a panel for each workload of the suite in_distribution."""
     rows = pooled(completion)
     rows = need(rows[(rows["suite"] == "in_distribution") & (rows["load"] == 1.0)], "suite in_distribution")
-    workloads = list(dict.fromkeys(rows["workload"]))
-    most = int(rows.groupby("workload").size().max())
-    figure, axes = panels(len(workloads), 1, 0.9 + (0.5 + 0.23 * most) * len(workloads), sharex=True)
-    for axis, workload in zip(axes[:, 0], workloads, strict=True):
-        part = rows[rows["workload"] == workload].sort_values(
-            "completion_rate", ascending=False, kind="stable"
-        )
-        method_bars(axis, part)
+    parts = [(str(name).replace("_", " "), part) for name, part in rows.groupby("workload", sort=False)]
+    figure, axes = bar_panels(parts)
+    for axis, (_, part) in zip(axes, parts, strict=True):
         for method, rate in PUBLISHED.items():
             axis.axvline(rate, color=colour(method), linestyle=(0, (2, 2)), linewidth=1.2)
             axis.annotate(
@@ -43,13 +37,7 @@ def draw(completion: pd.DataFrame) -> Drawn:
                 va="bottom",
                 fontsize=7.5,
             )
-        bound = part[part["method"] == "clairvoyant"]
-        if len(bound):
-            axis.axvline(float(bound["completion_rate"].iloc[0]), color=colour("clairvoyant"), linewidth=1.0)
-        if len(workloads) > 1:
-            axis.set_title(str(workload).replace("_", " "))
-    axes[-1, 0].set_xlabel("tasks completed / % of those that arrived")
-    first = rows[rows["workload"] == workloads[0]].set_index("method")
+    first = parts[0][1].set_index("method")
     return Drawn(figure, _title(first), _caption(rows), _alt(first))
 
 

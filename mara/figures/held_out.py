@@ -6,10 +6,9 @@ import pandas as pd
 
 from mara.figures.style import (
     Drawn,
+    bar_panels,
     display_name,
-    method_bars,
     need,
-    panels,
     percent,
     points,
     pooled,
@@ -21,17 +20,11 @@ from mara.figures.style import (
 def draw(completion: pd.DataFrame) -> Drawn:
     """Bars with intervals, best on top; a panel for each held-out workload."""
     rows = need(pooled(completion).query("suite == 'held_out_family'"), "suite held_out_family")
-    places = list(rows.groupby(["workload", "load"], sort=False))
-    most = max(len(part) for _, part in places)
-    figure, axes = panels(len(places), 1, 0.7 + (0.45 + 0.23 * most) * len(places), sharex=True)
-    for axis, ((workload, load), part) in zip(axes[:, 0], places, strict=True):
-        part = part.sort_values("completion_rate", ascending=False, kind="stable")
-        method_bars(axis, part)
-        axis.set_title(display_name(str(workload)) + (f", {load:g}× the load" if load != 1.0 else ""))
-        bound = part[part["method"] == "clairvoyant"]
-        if len(bound):
-            axis.axvline(float(bound["completion_rate"].iloc[0]), color="#1b2127", linewidth=1.0)
-    axes[-1, 0].set_xlabel("tasks completed / % of those that arrived")
+    parts = [
+        (display_name(str(workload)) + (f", {load:g}× the load" if load != 1.0 else ""), part)
+        for (workload, load), part in rows.groupby(["workload", "load"], sort=False)
+    ]
+    figure, _ = bar_panels(parts)
     mara = rows[rows["method"] == "mara"]
     return Drawn(figure, _title(mara), _caption(rows), _alt(rows))
 

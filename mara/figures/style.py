@@ -270,6 +270,23 @@ def method_bars(axes: Axes, rows: pd.DataFrame) -> None:
     percent_axis(axes)
 
 
+def bar_panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[Figure, list[Axes]]:
+    """A panel of bars for each (title, rows), the best method on top, a line at the clairvoyant optimum.
+
+    The title of a single panel is left out.
+    """
+    most = max(len(rows) for _, rows in parts)
+    figure, axes = panels(len(parts), 1, 0.8 + (0.45 + 0.23 * most) * len(parts), sharex=True)
+    for axis, (title, rows) in zip(axes[:, 0], parts, strict=True):
+        method_bars(axis, rows.sort_values("completion_rate", ascending=False, kind="stable"))
+        for rate in rows.loc[rows["method"] == "clairvoyant", "completion_rate"]:
+            axis.axvline(float(rate), color=colour("clairvoyant"), linewidth=1.0)
+        if len(parts) > 1:
+            axis.set_title(title)
+    axes[-1, 0].set_xlabel("tasks completed / % of those that arrived")
+    return figure, list(axes[:, 0])
+
+
 def set_title(figure: Figure, title: str) -> None:
     """The figure's own title: left, bold, wrapped to the width."""
     wrapped = "\n".join(textwrap.wrap(title, int(figure.get_figwidth() * 10.6)))
