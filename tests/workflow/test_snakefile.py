@@ -60,6 +60,10 @@ def test_the_small_run_has_every_stage(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     for rule in (
         "task_pool",
+        "mixed_pool",
+        "noisy_curves",
+        "mixed_forecasts",
+        "rulegraph",
         "fit_predictor",
         "train_predictor",
         "forecasts",
