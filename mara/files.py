@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+UNREADABLE = (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError)
+"""What reading a damaged or foreign file of weights raises."""
 
 
 @contextmanager

@@ -19,10 +19,10 @@ import torch
 
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.network import MatNetwork
-from mara.allocators.mat.policy import UNREADABLE, MatPolicy, build_network, run_policy
+from mara.allocators.mat.policy import MatPolicy, build_network, run_policy
 from mara.config.mat import MatSettings
 from mara.errors import InputError
-from mara.files import atomic_path
+from mara.files import UNREADABLE, atomic_path
 from mara.learning.imitation import clone
 from mara.learning.improvement import regress
 from mara.learning.lookahead import Deviations

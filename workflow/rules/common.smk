@@ -63,7 +63,15 @@ wildcard_constraints:
     scenario="[a-z][a-z0-9_]*",
 
 
-STAMPS = Stamps(Path("results/.code"))
+try:
+    STAMPS = Stamps(Path("results/.code"))
+except OSError as error:
+    print(
+        f"error: {Path('results').resolve()}: cannot be written ({error.strerror}); free the disk, or give another "
+        "folder with --directory",
+        file=sys.stderr,
+    )
+    raise SystemExit(2)
 
 
 def code(*modules):

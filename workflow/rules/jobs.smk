@@ -77,6 +77,11 @@ def mat_settings(method):
     return json.dumps({"mat": mat, "clusters": clusters}, sort_keys=True)
 
 
+def runs_so_far():
+    """Outcome files that are there."""
+    return sorted(map(str, Path("results/outcomes").glob("*/*/load*/*/seed*.parquet")))
+
+
 # Predictors with a network, with and without the deadline as an input.
 TRAINED_PREDICTORS = [
     name + suffix for name, row in PREDICTORS.items() if row.logs_training for suffix in ("", DEADLINE)

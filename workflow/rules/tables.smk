@@ -56,6 +56,31 @@ rule collect_tables:
         "> {log} 2>&1"
 
 
+rule partial:
+    """Completion from the runs made so far (results/partial.csv), without making any: `snakemake partial`."""
+    input:
+        code("stages.partial_completion"),
+    output:
+        "results/partial.csv",
+    log:
+        "results/logs/partial.log",
+    benchmark:
+        "results/benchmarks/partial.tsv"
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        settings=as_json(SETTINGS.evaluation),
+        runs=lambda wildcards: runs_so_far(),
+        newest=lambda wildcards: max((os.path.getmtime(path) for path in runs_so_far()), default=0),
+    shell:
+        "python -m mara.stages.partial_completion --settings {params.settings:q} --pools results/pools "
+        "--runs {params.runs} --output {output} > {log} 2>&1"
+
+
 rule prediction_scores:
     """Score one predictor by the protocol, case by case."""
     input:

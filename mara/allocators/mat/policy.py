@@ -5,7 +5,6 @@ E episodes, T tasks, M nodes. Decoding is greedy, so an outcome depends on weigh
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +21,12 @@ from mara.allocators.mat.network import MatNetwork, Observation
 from mara.config.allocators import IndexWeights
 from mara.config.mat import MatSettings
 from mara.errors import InputError
-from mara.files import atomic_path
+from mara.files import UNREADABLE, atomic_path
 from mara.simulator.cluster import Cluster
 from mara.simulator.simulate import Outcome
 from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
-
-UNREADABLE = (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError)
-"""What reading a damaged or foreign file of weights raises."""
 
 LANES = 128
 """Episodes stepped side by side; no result depends on it."""

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mara.config.flow import TrainingSettings
 from mara.errors import InputError
-from mara.files import atomic_path
+from mara.files import UNREADABLE, atomic_path
 
 PROCESSOR = torch.device("cpu")
 Network = TypeVar("Network", bound=nn.Module)
@@ -103,12 +103,18 @@ def train(
     rows: list[dict[str, float]] = []
     first, total = 0, 0.0
     if run.checkpoint is not None and run.checkpoint.exists():
-        state = torch.load(run.checkpoint, map_location="cpu", weights_only=True)
-        network.load_state_dict(state["network"])
-        averaged.load_state_dict(state["averaged"])
-        optimizer.load_state_dict(state["optimizer"])
-        generator.set_state(state["generator"])
-        first, rows = state["step"], state["rows"]
+        try:
+            state = torch.load(run.checkpoint, map_location="cpu", weights_only=True)
+            network.load_state_dict(state["network"])
+            averaged.load_state_dict(state["averaged"])
+            optimizer.load_state_dict(state["optimizer"])
+            generator.set_state(state["generator"])
+            first, rows = state["step"], state["rows"]
+        except UNREADABLE as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(
+                f"{run.checkpoint}: not a checkpoint of this training ({reason}); delete it"
+            ) from None
         _write_log(run.log, rows)
     network.train()
     for step in range(first, settings.steps):
