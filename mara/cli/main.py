@@ -61,10 +61,18 @@ def dispatch(words: Sequence[str]) -> None:
         raise InputError(f"mara: no command {name!r}; {hint}")
 
 
+def _run(words: Sequence[str]) -> None:
+    """Dispatch; what a file's name or content has put into an error must not break its one line."""
+    try:
+        dispatch(words)
+    except InputError as error:
+        raise InputError("".join(sign if sign.isprintable() else "?" for sign in str(error))) from None
+
+
 def main() -> None:
     """The entry point."""
     try:
-        exit_on_input_error(lambda: dispatch(sys.argv[1:]))
+        exit_on_input_error(lambda: _run(sys.argv[1:]))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.

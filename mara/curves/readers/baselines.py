@@ -90,7 +90,8 @@ def read_evaluations(path: Path) -> Table:
             names = archive.namelist()
             lengths = _array(archive, "ep_lengths", path) if "ep_lengths.npy" in names else None
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, ValueError) as error:
-        raise InputError(f"{path}: not a whole npz file ({error}); expected evaluations.npz") from None
+        reason = str(error)[:100]
+        raise InputError(f"{path}: not a whole npz file ({reason}); expected evaluations.npz") from None
     if timesteps.ndim != 1 or results.ndim not in (1, 2) or len(results) != len(timesteps):
         raise InputError(
             f"{path}: timesteps {timesteps.shape} and results {results.shape}; expected (E,) and (E, K)"

@@ -22,6 +22,7 @@ from mara.curves.readers.naming import (
     is_rising,
     may_be_metric,
     plain,
+    printable,
 )
 from mara.curves.readers.table import Table
 from mara.errors import InputError
@@ -107,15 +108,15 @@ def tidy(
         name=name,
         path=path,
         format=format,
-        metric=column_name,
+        metric=printable(column_name),
         axis=kind,
-        axis_column=axis_name,
+        axis_column=printable(axis_name),
         position=points.position,
         values=points.value,
         rising=is_rising(column_name) if rising is None else rising,
         diverged=diverged,
         seconds=_clock(table, points),
-        notes=tuple(notes),
+        notes=tuple(map(printable, notes)),
     )
 
 
@@ -156,7 +157,9 @@ def _find_axis(table: Table, points: _Points, wanted: str | None, path: Path) ->
             if _suits(_at(table, name, points.row), kind, unasked=wanted is None):
                 return cast(Axis, kind), name
     if wanted is not None:
-        raise InputError(f"{path}: no {wanted} axis beside the metric; there are {', '.join(numeric[:12])}")
+        raise InputError(
+            f"{path}: no {wanted} axis beside the metric; there are {', '.join(map(repr, numeric[:12]))}"
+        )
     return "row", ""
 
 
