@@ -29,7 +29,7 @@ from mara.predictors.flow.reweighting import ratio_inputs, reweighted
 from mara.predictors.forecast import HORIZON, Forecast, Query
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained" / "flow_distilled_deadline.npz"
-"""The model that comes with the package; it reads the window where one is given."""
+"""The model that comes with the package; it reads the window where one is given. See the README beside it."""
 
 Arrays = Mapping[str, NDArray]
 
