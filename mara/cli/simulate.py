@@ -39,12 +39,13 @@ def main(words: list[str]) -> None:
         InputError: for a bad trace or option.
     """
     arguments = _parse(words)
-    names = _allocators(arguments.allocators)
     if arguments.gantt is not None:
         _check_picture(arguments.gantt, arguments.nodes)
     jobs = read_trace(arguments.trace, arguments.format, arguments.strict, arguments.nodes)
     for note in jobs.notes():
         print(f"{arguments.trace}: {note}", file=sys.stderr)
+
+    names = _allocators(arguments.allocators)
 
     from tqdm import tqdm
 

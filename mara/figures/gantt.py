@@ -15,6 +15,7 @@ from mara.figures.style import FAINT, Drawn, colour, display_name, need, panels,
 MISSED = "#c2183c"
 MOST_SLOTS = 150
 """Longer episodes are cut to their middle, so that single tasks can be seen."""
+SPARE = ("#7b5ea7", "#4d8f6f", "#a86b32", "#3d6fa8", "#a8507a")
 
 
 def draw(events: pd.DataFrame, tasks: pd.DataFrame) -> Drawn:
@@ -24,7 +25,7 @@ def draw(events: pd.DataFrame, tasks: pd.DataFrame) -> Drawn:
     figure, axes = panels(len(methods), 1, 1.0 + len(methods) * (0.7 + 0.2 * nodes), sharex=True)
     for axis, method in zip(axes[:, 0], methods, strict=True):
         own = tasks[tasks["method"] == method].set_index("task")
-        _bars(axis, events[events["method"] == method], own, method)
+        _bars(axis, events[events["method"] == method], own, _hue(method, methods))
         _misses(axis, own, nodes)
         axis.set_yticks([*range(nodes), nodes], labels=[*(str(i + 1) for i in range(nodes)), "missed"])
         axis.set_ylim(nodes + 0.7, -0.6)
@@ -36,7 +37,7 @@ def draw(events: pd.DataFrame, tasks: pd.DataFrame) -> Drawn:
     axes[-1, 0].set_xlabel("time / slots")
     first, last = _window(events)
     axes[-1, 0].set_xlim(first, last)
-    handles = [Patch(color=colour(m), label=f"completed ({display_name(m)})") for m in methods]
+    handles = [Patch(color=_hue(m, methods), label=f"completed ({display_name(m)})") for m in methods]
     handles.append(Patch(color=FAINT, alpha=0.55, label="trained, then missed"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
     return Drawn(
@@ -51,7 +52,7 @@ def _window(events: pd.DataFrame) -> tuple[int, int]:
     return first + spare, last - spare
 
 
-def _bars(axis: Axes, events: pd.DataFrame, tasks: pd.DataFrame, method: str) -> None:
+def _bars(axis: Axes, events: pd.DataFrame, tasks: pd.DataFrame, hue: str) -> None:
     """Merge the consecutive slots that a node spends on one task into one bar each."""
     completed = tasks["completed"].astype(bool)
     for node, part in events.sort_values(["node", "slot"]).groupby("node"):
@@ -59,15 +60,22 @@ def _bars(axis: Axes, events: pd.DataFrame, tasks: pd.DataFrame, method: str) ->
         starts = np.flatnonzero(np.r_[True, (np.diff(slot) != 1) | (np.diff(task) != 0)])
         ends = np.r_[starts[1:], len(slot)] - 1
         spans = [(slot[a], slot[b] - slot[a] + 1) for a, b in zip(starts, ends, strict=True)]
-        shades = [_shade(method, int(task[a])) if completed[task[a]] else FAINT for a in starts]
+        shades = [_shade(hue, int(task[a])) if completed[task[a]] else FAINT for a in starts]
         axis.broken_barh(
             spans, (int(str(node)) - 0.4, 0.8), facecolors=shades, edgecolor="white", linewidth=0.4, alpha=0.9
         )
 
 
-def _shade(method: str, task: int) -> tuple[float, float, float]:
-    """The method's colour, lighter or darker by task, so that neighbours can be told apart."""
-    hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(colour(method)))
+def _hue(method: str, methods: list[str]) -> str:
+    """The method's colour; a spare one for methods that have none, since grey means missed here."""
+    own = colour(method)
+    without = [m for m in methods if colour(m) == FAINT]
+    return SPARE[without.index(method) % len(SPARE)] if own == FAINT else own
+
+
+def _shade(colour: str, task: int) -> tuple[float, float, float]:
+    """The colour, lighter or darker by task, so that neighbours can be told apart."""
+    hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(colour))
     return colorsys.hls_to_rgb(hue, min(0.8, lightness + (0.0, 0.16, 0.08, 0.24)[task % 4]), saturation)
 
 

@@ -56,7 +56,8 @@ def with_curves(pool: TaskPool, recorded: Corpus, rng: np.random.Generator) -> t
     points = loss.shape[1]
     inside = pool.demand < points
     own = levels[row, np.minimum(pool.demand, points - 1)]
-    target = np.where(inside, own, best[curve, unit]).astype(np.float32)
+    beyond = np.minimum(best[curve, unit], (1 - 1e-4) * levels[:, -1])  # not reached on the curve
+    target = np.where(inside, own, beyond).astype(np.float32)
     corpus = Corpus(
         id=pool.curve_id,
         family=pool.family,
