@@ -9,7 +9,7 @@ made one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -33,6 +33,9 @@ EFFECT_COLUMNS = (
     "n_groups",
     "n_episodes",
 )
+
+GRID = "grid"
+"""In place of a method: effects averaged over all that was run."""
 
 Effect = tuple[str, dict[Parts, float]]
 
@@ -71,32 +74,71 @@ def effect_rows(outcomes: PairedOutcomes, parts: Mapping[str, Parts], base: str)
         if cell in cells:
             raise InputError(f"{outcomes.setting}: {cells[cell]!r} and {method!r} are both {cell}; keep one")
         cells[cell] = method
-    settings, start = outcomes.settings, parts[base]
+    start = parts[base]
     rows = []
     for full, method in cells.items():
         if full.predictor == start.predictor or full.allocator == start.allocator:
             continue
         contrasts = effect_contrasts(start, full)
-        if any(not weights.keys() <= cells.keys() for _, weights in contrasts):
-            continue
-        for effect, weights in contrasts:
-            members = [cells[cell] for cell in weights]
-            drawn = outcomes.resample(members, "group")
-            value = drawn.interval(list(weights.values()), settings.confidence)
-            rows.append(
-                {
-                    **outcomes.setting._asdict(),
-                    "method": method,
-                    "predictor": full.predictor,
-                    "allocator": full.allocator,
-                    "base_method": base,
-                    "effect": effect,
-                    "value": value.estimate,
-                    "low": value.low,
-                    "high": value.high,
-                    "p_value": drawn.p_value(list(weights.values())),
-                    "n_groups": drawn.units,
-                    "n_episodes": len(frozenset.intersection(*map(outcomes.episodes, members))),
-                }
-            )
+        if all(weights.keys() <= cells.keys() for _, weights in contrasts):
+            rows += [_row(outcomes, cells, base, method, full, *contrast) for contrast in contrasts]
+    for seen, contrast in main_effects(start, list(cells)):
+        rows.append(_row(outcomes, cells, base, GRID, seen, *contrast))
     return pd.DataFrame(rows, columns=list(EFFECT_COLUMNS))
+
+
+def _row(
+    outcomes: PairedOutcomes,
+    cells: Mapping[Parts, str],
+    base: str,
+    method: str,
+    full: Parts,
+    effect: str,
+    weights: Mapping[Parts, float],
+) -> dict[str, object]:
+    """One contrast of cells with its interval."""
+    members = [cells[cell] for cell in weights]
+    drawn = outcomes.resample(members, "group")
+    value = drawn.interval(list(weights.values()), outcomes.settings.confidence)
+    return {
+        **outcomes.setting._asdict(),
+        "method": method,
+        "predictor": full.predictor,
+        "allocator": full.allocator,
+        "base_method": base,
+        "effect": effect,
+        "value": value.estimate,
+        "low": value.low,
+        "high": value.high,
+        "p_value": drawn.p_value(list(weights.values())),
+        "n_groups": drawn.units,
+        "n_episodes": len(frozenset.intersection(*map(outcomes.episodes, members))),
+    }
+
+
+def main_effects(base: Parts, cells: Sequence[Parts]) -> list[tuple[Parts, Effect]]:
+    """Each predictor against the base's, and each allocator, averaged over the cells that were run with both.
+
+    The factor that is averaged over is called "all" in the parts.
+    """
+    found = []
+    for predictor in dict.fromkeys(cell.predictor for cell in cells if cell.predictor != base.predictor):
+        pairs = [
+            (cell, Parts(base.predictor, cell.allocator)) for cell in cells if cell.predictor == predictor
+        ]
+        found.append((Parts(predictor, "all"), ("predictor", _mean_change(pairs, cells))))
+    for allocator in dict.fromkeys(cell.allocator for cell in cells if cell.allocator != base.allocator):
+        pairs = [
+            (cell, Parts(cell.predictor, base.allocator)) for cell in cells if cell.allocator == allocator
+        ]
+        found.append((Parts("all", allocator), ("allocator", _mean_change(pairs, cells))))
+    return [(seen, contrast) for seen, contrast in found if contrast[1]]
+
+
+def _mean_change(pairs: Sequence[tuple[Parts, Parts]], cells: Sequence[Parts]) -> dict[Parts, float]:
+    """Weights of the mean of first minus second, over the pairs of which both were run."""
+    known = [(first, second) for first, second in pairs if second in cells]
+    weights: dict[Parts, float] = {}
+    for first, second in known:
+        weights[first], weights[second] = 1 / len(known), -1 / len(known)
+    return weights

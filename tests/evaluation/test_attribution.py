@@ -24,7 +24,7 @@ def outcomes(fabricate, settings):
 
 
 def test_predictor_and_allocator_share_the_whole_lead(outcomes):
-    rows = effect_rows(outcomes, PARTS, "lara").set_index("effect")
+    rows = effect_rows(outcomes, PARTS, "lara").query("method != 'grid'").set_index("effect")
     assert set(rows["method"]) == {"mara"}, (
         "the index on wls was not run, so its effects cannot be told apart"
     )
@@ -37,6 +37,18 @@ def test_predictor_and_allocator_share_the_whole_lead(outcomes):
     )
     assert (rows["low"] <= rows["value"]).all()
     assert (rows["value"] <= rows["high"]).all()
+
+
+def test_main_effects_over_the_grid_are_means_over_the_other_factor(outcomes):
+    rows = effect_rows(outcomes, PARTS, "lara").query("method == 'grid'")
+    done = {method: outcomes.totals(method)[0] / outcomes.totals(method)[1] for method in RATES}
+    predictor = rows.query("effect == 'predictor' and predictor == 'flow'").iloc[0]
+    means = (done["lara_flow"] - done["lara"] + done["mara"] - done["mara_wls"]) / 2
+    assert predictor["value"] == pytest.approx(means)
+    allocators = rows.query("effect == 'allocator'").set_index("allocator")["value"]
+    assert allocators["index"] == pytest.approx(done["index"] - done["lara_flow"])
+    mat = (done["mara_wls"] - done["lara"] + done["mara"] - done["lara_flow"]) / 2
+    assert allocators["mat"] == pytest.approx(mat)
 
 
 def test_two_methods_in_one_cell_and_a_missing_base_are_refused(outcomes):
