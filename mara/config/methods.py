@@ -36,6 +36,8 @@ METHODS: dict[str, Method] = {
     "index_wls": Method("index", "wls", "tuned"),
     "index_flow": Method("index", "flow", "tuned"),
     "index_direct": Method("index", "direct_deadline", "tuned"),
+    "index_history": Method("index", "flow_history_deadline", "tuned"),
+    "index_distilled": Method("index", "flow_distilled_deadline", "tuned"),
     "index_oracle": Method("index", "oracle", "tuned"),
     "lara": Method("lara", "wls", "fixed"),
     "lara_tuned": Method("lara", "wls", "tuned"),
@@ -46,6 +48,7 @@ METHODS: dict[str, Method] = {
     "laira": Method("laira", None, "tuned"),
     "mara": Method("mat", "flow_deadline", "trained"),
     "mara_no_deadline": Method("mat", "flow", "trained"),
+    "mara_history": Method("mat", "flow_history_deadline", "trained"),
     "mara_wls": Method("mat", "wls", "trained"),
     "mara_oracle": Method("mat", "oracle", "trained"),
 }
