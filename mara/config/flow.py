@@ -83,9 +83,10 @@ class FlowSettings(Section):
     """Midpoint steps; 0 forecasts with the prior."""
     paths: int = Field(64, ge=2, multiple_of=2)
     """Sampled futures a forecast."""
-    kalman_share: float = Field(0.25, ge=0, lt=1)
-    """Weight of the Kalman filter's own forecast in the pool with the paths; it has learnt from no curve, so
-    no kind of curve is foreign to it."""
+    kalman_share: float = Field(0.4, ge=0, lt=1)
+    """Weight of the Kalman filter's own forecast in the pool with the paths: it has learnt from no curve, so no
+    kind of curve is foreign to it. Chosen on synthetic curves by a flow that had seen recorded ones only: there
+    0.4 takes the nCRPS from .073 to .065 (the filter alone: .071); on validation curves it costs .0007."""
     window: WindowSettings = WindowSettings()
 
 
@@ -99,7 +100,7 @@ class DirectSettings(Section):
     """Width of the network."""
     depth: int = Field(3, ge=1)
     """Residual blocks."""
-    kalman_share: float = Field(0.25, ge=0, lt=1)
+    kalman_share: float = Field(0.4, ge=0, lt=1)
     """Weight of the Kalman filter's own forecast in the pool, as in the flow's."""
 
 
