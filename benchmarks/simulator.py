@@ -23,7 +23,7 @@ import torch
 
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.registry import default_weights, make_policy
-from mara.config.allocators import IndexWeights
+from mara.config.allocators import MatchingWeights
 from mara.config.mat import NetworkSettings
 from mara.config.workload import ArrivalSettings, TaskSettings
 from mara.curves.corpus import load_corpus
@@ -72,8 +72,8 @@ def throughput(pool: TaskPool, trace: Trace) -> dict[str, float]:
         slots = simulate(trace, pool, cluster, policy, forecasts).totals["slots"].sum()
         seconds = fastest(lambda policy=policy: simulate(trace, pool, cluster, policy, forecasts))
         rates[name] = NODES * slots / seconds
-    weights = default_weights("index")
-    assert isinstance(weights, IndexWeights)
+    weights = default_weights("index_matching")
+    assert isinstance(weights, MatchingWeights)
     lanes = Lanes(trace, pool, cluster, forecasts, weights, NetworkSettings())
     decided = 0
 

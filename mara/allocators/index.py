@@ -132,35 +132,50 @@ def allocate_index(view: View, params: np.ndarray, memory: np.ndarray, assignmen
         place(view, score, assignment)
 
 
+@jit_lean
+def differ(view: View) -> bool:
+    """Whether nodes differ in speed while a task may use but one: where tasks and nodes are worth matching."""
+    slowest = view.speed[view.fastest[view.fastest.shape[0] - 1]]
+    return view.max_nodes == 1 and view.speed[view.fastest[0]] != slowest
+
+
 @jit
 def allocate_index_matching(
     view: View, params: np.ndarray, memory: np.ndarray, assignment: np.ndarray
 ) -> None:
-    """The tuned index on nodes of different speed, tasks and nodes matched for the highest summed worth.
+    """The tuned index, on nodes of different speed matched for the highest summed worth; elsewhere `index` itself.
 
-    The worth of task i on node m is the index at the node's speed times a power of the speed. Only the 3 M
-    tasks of highest index at the reference speed are candidates. One node a task, whatever the cap.
+    The worth of task i on node m is the index at the node's speed times a power of the speed. A negative power
+    lets the fast nodes go, of tasks that finish in time on either, to those that are not about to finish. Only the
+    3 M tasks of highest index at the reference speed are candidates.
     """
+    if not differ(view):
+        allocate_index(view, params, memory, assignment)
+        return
     n, nodes = view.active.shape[0], view.up.shape[0]
     speed = reference_speed(view)
+    costly = view.switching_cost > 0.0
     kept = set_up(view)
     score = np.empty(n)
     for i in range(n):
-        score[i] = log_index(view, params, i, speed, False) + params[STICKY] * kept[i]
+        score[i] = log_index(view, params, i, speed, costly and not kept[i]) + params[STICKY] * kept[i]
     chosen = np.empty(min(n, 3 * nodes), dtype=np.int64)
     count = select_top(score, chosen.shape[0], chosen)
     worth = np.zeros((nodes, count))
-    for m in range(nodes):
+    for rank in range(nodes):
+        m = view.fastest[rank]
+        twin = view.fastest[max(rank - 1, 0)]
+        same = not costly and rank > 0 and view.speed[twin] == view.speed[m] and view.up[twin]
         for k in range(count):
             i = chosen[k]
-            here = view.last_position[m] == i
-            if m > 0 and view.speed[m] == view.speed[m - 1] and view.switching_cost == 0.0:
-                worth[m, k] = worth[m - 1, k] if view.up[m - 1] else 0.0
-            if not view.up[m] or worth[m, k] > 0.0:
-                continue
-            fresh = view.switching_cost > 0.0 and not here
-            log_worth = log_index(view, params, i, view.speed[m], fresh) + params[STICKY] * here
-            worth[m, k] = view.speed[m] ** params[SPEED] * np.exp(log_worth)
+            if not view.up[m]:
+                worth[m, k] = 0.0
+            elif same:
+                worth[m, k] = worth[twin, k]
+            else:
+                here = view.last_position[m] == i if costly else kept[i]
+                value = log_index(view, params, i, view.speed[m], costly and not here) + params[STICKY] * here
+                worth[m, k] = view.speed[m] ** params[SPEED] * np.exp(value)
     partner = match(worth)
     for m in range(nodes):
         if view.up[m] and partner[m] >= 0:

@@ -61,7 +61,7 @@ class IndexWeights(Section):
 class MatchingWeights(IndexWeights):
     """The tuned index with tasks matched to nodes of different speed."""
 
-    speed: float = Field(default=0.5, ge=0, le=1.5)
+    speed: float = Field(default=-0.1, ge=-0.5, le=1)
     """Power of the node's speed in the worth of a task on it; the index itself already knows the speed."""
 
 
@@ -131,7 +131,7 @@ class AllocatorSettings(Section):
     """The Gittins index with urgency."""
     index: IndexWeights = IndexWeights()
     """Where the tuning of the index starts."""
-    matching: MatchingWeights = MatchingWeights()
+    matching: MatchingWeights = MatchingWeights(horizon=1.4, wait=25.0, urgency=1.2, sticky=0.3)
     """Where the tuning of the matched index starts."""
     fair: FairWeights = FairWeights()
     """The index with multipliers of the families; its other weights are those of the tuned index."""

@@ -31,6 +31,7 @@ METHODS: dict[str, Method] = {
     "moore_hodgson": Method("moore_hodgson", "flow_deadline", "fixed"),
     "gittins": Method("gittins", "flow_deadline", "fixed"),
     "index": Method("index", "flow_deadline", "tuned"),
+    "index_matching": Method("index_matching", "flow_deadline", "tuned"),
     "index_marginal": Method("index", "marginal_deadline", "tuned"),
     "index_slope": Method("index", "slope_calibrated_deadline", "tuned"),
     "index_wls": Method("index", "wls", "tuned"),

@@ -200,7 +200,15 @@ class StudySettings(Section):
     """Scenarios of the stress suite; empty leaves the suite out."""
     noisy_losses: NoisyLosses | None = NoisyLosses()
     """One more setting of the stress suite; null leaves it out."""
-    stress: tuple[str, ...] = ("edf", "index", "lara", "lara_tuned", "lara_deadline", "mara")
+    stress: tuple[str, ...] = (
+        "edf",
+        "index",
+        "index_matching",
+        "lara",
+        "lara_tuned",
+        "lara_deadline",
+        "mara",
+    )
     """Methods of the stress suite."""
     fairness: FairnessSettings = FairnessSettings()
     """The fairness suite."""

@@ -25,9 +25,12 @@ from mara.learning.rollout import Labelled
 Log = Callable[[dict[str, float | int | str]], None]
 
 
-def predicted(network: MatNetwork, states: Labelled, scale: float) -> Tensor:
-    """Predicted advantages (S, D) of the labelled deviations."""
-    logits = network.logits(network.encode(states.observation), states.base)
+def predicted(network: MatNetwork, states: Labelled, scale: float, pairs_only: bool = False) -> Tensor:
+    """Predicted advantages (S, D) of the labelled deviations; ``pairs_only`` leaves the pointer out."""
+    if pairs_only:
+        logits = network.static(states.observation)
+    else:
+        logits = network.logits(network.encode(states.observation), states.base)
     rows = torch.arange(len(states))[:, None]
     own = states.base.gather(1, states.node)
     gap: Tensor = logits[rows, states.node, states.action] - logits[rows, states.node, own]
@@ -46,9 +49,12 @@ def regress(
     settings: LookaheadSettings,
     generator: torch.Generator,
     log: Log,
-    phase: str = "lookahead",
+    pairs_only: bool = False,
 ) -> None:
     """Fit the network to the labels; each entry of ``data`` holds the states of one cluster.
+
+    With ``pairs_only`` just the prior's gain and the pair bias are fitted, some hundred weights for a noisy signal;
+    the pointer must be zero then.
 
     A twentieth of the states is held back; logged is by how much the squared error there falls below that of
     predicting no advantage at all, as a share of the labels' variance (``explained_variance``).
@@ -60,12 +66,14 @@ def regress(
     decay: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
     for name, parameter in network.named_parameters():
+        if pairs_only and not name.startswith(("bias.", "gain")):
+            continue
         (plain if parameter.ndim < 2 or name == "idle" else decay).append(parameter)
     groups = [
         {"params": decay, "weight_decay": settings.weight_decay},
         {"params": plain, "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate)
+    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate if pairs_only else settings.pointer_rate)
     batches = [math.ceil(len(order) / settings.batch) for order in train]
     total = settings.epochs * sum(batches)
     warm = max(1, total // 20)
@@ -83,7 +91,11 @@ def regress(
             index = shuffled[which][at[which] : at[which] + settings.batch]
             at[which] += settings.batch
             batch = data[which].rows(index)
-            loss = centred(predicted(network, batch, settings.scale) - batch.advantage).square().mean()
+            loss = (
+                centred(predicted(network, batch, settings.scale, pairs_only) - batch.advantage)
+                .square()
+                .mean()
+            )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -91,10 +103,13 @@ def regress(
             schedule.step()
             loss_sum += float(loss.detach())
             step += 1
-        found = [held_back_score(network, d.rows(k), settings.scale) for d, k in zip(data, kept, strict=True)]
+        found = [
+            held_back_score(network, d.rows(k), settings.scale, pairs_only)
+            for d, k in zip(data, kept, strict=True)
+        ]
         log(
             {
-                "phase": phase,
+                "phase": "pairs" if pairs_only else "lookahead",
                 "step": epoch,
                 "loss": loss_sum / len(plan),
                 "gradient": float(norm),
@@ -104,12 +119,16 @@ def regress(
         )
 
 
-def held_back_score(network: MatNetwork, states: Labelled, scale: float, batch: int = 512) -> float:
+def held_back_score(
+    network: MatNetwork, states: Labelled, scale: float, pairs_only: bool = False, batch: int = 512
+) -> float:
     """1 - squared error / squared labels on states that were not trained on: above 0 if anything was learned."""
     error, square = 0.0, 0.0
     with torch.no_grad():
         for index in torch.arange(len(states)).split(batch):
             rows = states.rows(index)
-            error += float(centred(predicted(network, rows, scale) - rows.advantage).square().sum())
+            error += float(
+                centred(predicted(network, rows, scale, pairs_only) - rows.advantage).square().sum()
+            )
             square += float(centred(rows.advantage).square().sum())
     return 1 - error / max(square, 1e-12)

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mara.allocators.index import STICKY, allocate_index
-from mara.allocators.index import log_index
+from mara.allocators.index import STICKY, allocate_index_matching, log_index
 from mara.allocators.mat.features import Buffers, is_plain
 from mara.allocators.mat.lanes import Lanes
 from mara.learning.worth import FEATURES, fit_chance, record, worth
@@ -274,7 +273,7 @@ def _play(
             held = ledger.position[problem.offset[e] + task]
             holding = held >= 0
         if not is_plain(view):
-            allocate_index(view, params, now.memory, assignment)
+            allocate_index_matching(view, params, now.memory, assignment)
             if holding:
                 _hold(view, assignment, node, held)
         else:

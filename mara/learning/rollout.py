@@ -17,7 +17,7 @@ from mara.allocators.mat.features import Buffers
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.network import Observation
 from mara.allocators.mat.policy import MatPolicy
-from mara.config.allocators import IndexWeights
+from mara.config.allocators import MatchingWeights
 from mara.learning.lookahead import Deviations
 from mara.simulator.cluster import Cluster
 from mara.workload.forecast_table import ForecastTable
@@ -33,7 +33,7 @@ class Course:
     pool: TaskPool
     cluster: Cluster
     forecasts: ForecastTable
-    weights: IndexWeights
+    weights: MatchingWeights
     progress: np.ndarray | None = None
     """(J, N) table of log-progress for shaping."""
 

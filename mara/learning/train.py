@@ -2,7 +2,10 @@
 
 Phases, each with rows of its own in the training log:
   imitation  only with ``warm_start: imitation``
-  lookahead  regression of look-ahead advantages, then a choice of how far to trust what was learned
+  worth      fit of what a state is worth, with which look-ahead ends its roll-outs
+  pairs      regression of look-ahead advantages on the pair of task and node alone: few weights
+  lookahead  the same with the whole network
+  trust      after each of the two, how far what was learned is to be trusted, by training episodes
   ppo        polish by policy gradients
   selection  whether what PPO made is kept
 """
@@ -20,7 +23,7 @@ import torch
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.network import MatNetwork
 from mara.allocators.mat.policy import MatPolicy, build_network, run_policy
-from mara.config.mat import MatSettings
+from mara.config.mat import LookaheadSettings, MatSettings
 from mara.errors import InputError
 from mara.files import UNREADABLE, atomic_path
 from mara.learning.imitation import clone
@@ -165,37 +168,47 @@ class Training:
             fitted = deviations.fit_worth(self.rng.integers(world.trace.episodes, size=LANES // 2))
             self.log({"phase": "worth", "step": self.done, "explained_variance": fitted})
             data.append(label_states(world, deviations, behaviour, max(share, 1), LANES, self.rng))
-        before = {name: value.clone() for name, value in self.network.state_dict().items()}
-        regress(self.network, data, settings, self.generator, self.log)
-        if self.settings.warm_start == "prior":
-            self._choose_trust(before)
+        for pairs_only in (True, False) if behaviour is None else (False,):
+            before = self._weights()
+            regress(self.network, data, settings, self.generator, self.log, pairs_only)
+            if self.settings.warm_start == "prior":
+                self._choose_trust(before, settings)
 
-    def _choose_trust(self, before: dict[str, torch.Tensor]) -> None:
-        """Keep the share of the learned change that completes most training episodes; 0 keeps the policy of before."""
-        settings = self.settings.lookahead
-        assert settings is not None
-        after = {name: value.clone() for name, value in self.network.state_dict().items()}
-        counts = []
-        for trust in settings.trust:
-            self.network.load_state_dict(blend(before, after, trust))
-            counts.append([self._completion(course, settings.trust_episodes) for course in self.courses])
-        gains = np.array(counts)
-        best = int(gains.mean(axis=1).argmax())
-        self.network.load_state_dict(blend(before, after, settings.trust[best]))
-        for trust, gain in zip(settings.trust, gains, strict=True):
+    def _weights(self) -> dict[str, torch.Tensor]:
+        """Return a copy of the network's weights."""
+        return {name: value.clone() for name, value in self.network.state_dict().items()}
+
+    def _choose_trust(self, before: dict[str, torch.Tensor], settings: LookaheadSettings) -> None:
+        """Keep the share of the learned change that is best on training episodes, the policy of before in doubt."""
+        after = self._weights()
+        old = self._completions(before, settings.trust_episodes)
+        trusts = [0.0, *(trust for trust in settings.trust if trust > 0)]
+        found = [old]
+        for trust in trusts[1:]:
+            found.append(self._completions(blend(before, after, trust), settings.trust_episodes))
+        best = int(np.argmax([gain(new, old)[0] if surely_better(new, old) else 0.0 for new in found]))
+        self.network.load_state_dict(blend(before, after, trusts[best]))
+        for k, (trust, new) in enumerate(zip(trusts, found, strict=True)):
             row: dict[str, Any] = {"phase": "trust", "step": self.done, "trust": trust}
-            row |= {f"completion_{k}": float(value) for k, value in enumerate(gain)}
-            self.log(row | {"kept": int(trust == settings.trust[best])})
+            row |= {f"completion_{course}": float(rate.mean()) for course, rate in enumerate(new)}
+            self.log(row | {"kept": int(k == best)})
 
-    def _completion(self, course: Course, episodes: int) -> float:
-        first = course.trace.select(np.arange(min(episodes, course.trace.episodes)))
-        policy = MatPolicy(self.network, self.settings, course.weights)
-        return run_policy(policy, first, course.pool, course.cluster, course.forecasts).completion_rate
+    def _completions(self, weights: dict[str, torch.Tensor], episodes: int) -> list[np.ndarray]:
+        """Play the first training episodes of every course: per course (E,), completed per mean number of arrivals."""
+        self.network.load_state_dict(weights)
+        result = []
+        for course in self.courses:
+            first = course.trace.select(np.arange(min(episodes, course.trace.episodes)))
+            policy = MatPolicy(self.network, self.settings, course.weights)
+            outcome = run_policy(policy, first, course.pool, course.cluster, course.forecasts)
+            count = np.bincount(outcome.episode, outcome.completed & outcome.scored, first.episodes)
+            result.append(count * first.episodes / max(outcome.scored.sum(), 1))
+        return result
 
     def _ppo(self) -> None:
         settings = self.settings.ppo
         if self.before_ppo is None:
-            self.before_ppo = {name: value.clone() for name, value in self.network.state_dict().items()}
+            self.before_ppo = self._weights()
             if self.settings.warm_start == "prior":
                 sharpen(self.network, settings.sharpen)
         world = self.worlds()[int(self.rng.integers(len(self.courses)))]
@@ -207,18 +220,31 @@ class Training:
         self.log(row | measured)
 
     def _keep_the_better(self) -> None:
-        """Keep what PPO made only if it completes more of the training episodes than what it started from."""
+        """Keep what PPO made only if it is surely better on training episodes than what it started from."""
         assert self.before_ppo is not None
-        after = {name: value.clone() for name, value in self.network.state_dict().items()}
-        rates = []
-        for weights in (self.before_ppo, after):
-            self.network.load_state_dict(weights)
-            completed = [self._completion(c, self.settings.ppo.selection_episodes) for c in self.courses]
-            rates.append(float(np.mean(completed)))
-        kept = int(rates[1] > rates[0])
+        after, episodes = self._weights(), self.settings.ppo.selection_episodes
+        new, old = (self._completions(weights, episodes) for weights in (after, self.before_ppo))
+        kept = surely_better(new, old)
         self.network.load_state_dict(after if kept else self.before_ppo)
-        row = {"phase": "selection", "step": self.done, "before_ppo": rates[0], "after_ppo": rates[1]}
-        self.log(row | {"kept": kept})
+        rates = {"before_ppo": float(np.mean(old)), "after_ppo": float(np.mean(new))}
+        self.log({"phase": "selection", "step": self.done, **rates, "kept": int(kept)})
+
+
+SURE = 1.64
+"""Standard errors that a gain must exceed to be believed: of several trials the luckiest is picked."""
+
+
+def gain(new: list[np.ndarray], old: list[np.ndarray]) -> tuple[float, float]:
+    """Mean paired gain over courses of episodes (E,) each, and its standard error (infinite with one episode)."""
+    pairs = [a - b for a, b in zip(new, old, strict=True)]
+    variance = [float(d.var(ddof=1)) / len(d) if len(d) > 1 else np.inf for d in pairs]
+    return float(np.mean([d.mean() for d in pairs])), float(np.sqrt(np.sum(variance))) / len(pairs)
+
+
+def surely_better(new: list[np.ndarray], old: list[np.ndarray]) -> bool:
+    """Whether the gain is beyond chance."""
+    mean, error = gain(new, old)
+    return mean > SURE * error
 
 
 LAST_FACTORS = ("query.weight", "query.bias", "bias.2.weight", "bias.2.bias", "gain")

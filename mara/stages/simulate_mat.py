@@ -10,6 +10,7 @@ from mara.errors import exit_on_input_error
 from mara.simulator.cluster import Cluster
 from mara.stages.arguments import read_settings, stage_parser
 from mara.stages.simulate import SimulateSettings, read_forecasts
+from mara.stages.tuned import read_index
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
 
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, required=True)
     parser.add_argument("--forecasts", type=Path, required=True)
     parser.add_argument("--weights", type=Path, required=True, help="trained policy")
+    parser.add_argument("--index", type=Path, required=True, help="tuned index of the setting (JSON)")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
@@ -33,6 +35,7 @@ def main() -> None:
         Cluster.of(settings.cluster),
         read_forecasts(arguments.forecasts, settings, arguments.seed),
         arguments.seed,
+        weights=read_index(arguments.index),
     )
     outcome.save(arguments.output)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import torch
 
-from mara.config.allocators import IndexWeights
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
 from mara.config.mat import MatSettings
@@ -20,6 +18,7 @@ from mara.simulator.cluster import Cluster
 from mara.simulator.progress import log_progress
 from mara.stages.arguments import read_settings, seed_for, stage_parser
 from mara.stages.checkpoints import checkpoint_path
+from mara.stages.tuned import read_index
 from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
@@ -58,7 +57,7 @@ def main() -> None:
     progress = log_progress(pool, load_corpus())
     courses = []
     for trace, index, cluster in zip(arguments.traces, arguments.indices, settings.clusters, strict=True):
-        weights = IndexWeights.model_validate(json.loads(index.read_text(encoding="utf-8"))["weights"])
+        weights = read_index(index)
         course = Course(Trace.load(trace), pool, Cluster.of(cluster), forecasts, weights, progress)
         courses.append(course)
     with atomic_path(arguments.training_log) as log:

@@ -83,9 +83,10 @@ def test_index_with_its_first_weights_ranks_as_gittins(seed: int) -> None:
     mass[:, 1] += mass[:, 0]
     mass[:, 0] = 0
     table = believed(pool, np.minimum(np.cumsum(mass, axis=1), 1))
-    same = [play(name, tasks, cluster(2), table) for name in ("gittins", "index", "index_matching")]
-    assert finishes(same[0]) == finishes(same[1])
-    assert same[2].completed.sum() == same[0].completed.sum()
+    gittins, index = (play(name, tasks, cluster(2), table) for name in ("gittins", "index"))
+    assert finishes(gittins) == finishes(index)
+    matched = play("index_matching", tasks, cluster(2), table, weights=MatchingWeights())
+    assert finishes(matched) == finishes(index)
 
 
 def test_set_up_counts_in_the_index_of_a_task_that_is_not_set_up() -> None:
@@ -115,6 +116,15 @@ def test_matching_gives_the_fast_node_to_the_task_that_needs_it() -> None:
     tasks = [(0, 6, 12), (0, 9, 4)]
     assert finishes(play("index_matching", tasks, machine, weights=MatchingWeights(speed=0.1))) == [5, 3]
     assert finishes(play("index", tasks, machine)) == [-1, 1]
+
+
+def test_matching_moves_a_running_task_in_spite_of_its_bonus() -> None:
+    """With free switching the bonus is the task's on every node: it still leaves the fast one to who needs it."""
+    machine = Cluster(speeds=np.array([1.0, 2.0]))
+    tasks = [(0, 20, 4), (1, 7, 12)]
+    for sticky in (0.0, 2.0):
+        weights = MatchingWeights(speed=0.1, sticky=sticky)
+        assert finishes(play("index_matching", tasks, machine, weights=weights)) == [2, 6]
 
 
 @settings(max_examples=100, deadline=None)

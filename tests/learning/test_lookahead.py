@@ -19,6 +19,7 @@ SMALL = NetworkSettings(width=16, heads=2, blocks=1, candidates_min=6, candidate
 
 
 def opened(cluster=None, steps=20):
+    cluster = cluster or Cluster(speeds=np.ones(3))
     course = make_course(episodes=2, rate=0.5, cluster=cluster)
     world = Lanes(course.trace, course.pool, course.cluster, course.forecasts, course.weights, SMALL)
     world.reset()
@@ -91,6 +92,7 @@ def test_worth_tells_tasks_that_will_be_completed_from_others():
         Cluster(speeds=np.ones(3), switching_cost=1.0),
         Cluster(speeds=np.ones(4), max_nodes_per_task=2),
         Cluster(speeds=np.ones(3), failure_rate=0.05),
+        Cluster(speeds=np.array([0.5, 2.0, 1.0])),
     ],
 )
 def test_labels_where_the_index_is_more_than_a_list(cluster):

@@ -12,7 +12,7 @@ from mara.allocators.mat.mask import MaskState
 from mara.allocators.mat.policy import MatPolicy, build_network
 from mara.config.mat import LookaheadSettings, MatSettings, NetworkSettings, PpoSettings
 from mara.learning.ppo import ValueNorm, play, ratio, update
-from mara.learning.train import Training, sharpen, train_mat
+from mara.learning.train import Training, gain, sharpen, surely_better, train_mat
 from tests.learning.worlds import make_course
 
 SMALL = NetworkSettings(width=16, heads=2, blocks=1, candidates_min=6, candidates_per_node=2)
@@ -127,8 +127,21 @@ def test_resumes_exactly(tmp_path, stop):
 def test_log_holds_the_curves_of_every_phase(tmp_path):
     train_mat([make_course()], settings_for(True), 3, tmp_path / "log.csv")
     rows = list(csv.DictReader((tmp_path / "log.csv").open()))
-    assert {row["phase"] for row in rows} == {"worth", "lookahead", "trust", "ppo", "selection"}
+    assert {row["phase"] for row in rows} == {"worth", "pairs", "lookahead", "trust", "ppo", "selection"}
     ppo = [row for row in rows if row["phase"] == "ppo"]
     assert len(ppo) == 2
     for name in ("return", "shaped_return", "approx_kl", "clip_fraction", "explained_variance", "entropy"):
         assert all(np.isfinite(float(row[name])) for row in ppo), name
+
+
+def test_a_gain_is_believed_only_beyond_its_noise():
+    rng = np.random.default_rng(0)
+    old = [rng.normal(0.6, 0.1, 50), rng.normal(0.5, 0.1, 50)]
+    noise = [rng.normal(0, 0.05, 50) for _ in old]
+    lucky = [o + n - n.mean() + 0.004 for o, n in zip(old, noise, strict=True)]
+    better = [o + n - n.mean() + 0.04 for o, n in zip(old, noise, strict=True)]
+    assert gain(lucky, old)[0] == pytest.approx(0.004)
+    assert not surely_better(lucky, old)
+    assert not surely_better(old, old)
+    assert surely_better(better, old)
+    assert not surely_better([o[:1] + 1 for o in old], [o[:1] for o in old])

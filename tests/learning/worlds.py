@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from mara.config.allocators import IndexWeights
+from mara.config.allocators import MatchingWeights
 from mara.config.workload import ArrivalSettings
 from mara.learning.rollout import Course
 from mara.simulator.cluster import Cluster
@@ -62,4 +62,4 @@ def make_course(
     trace = make_trace(pool, arrivals, rate, episodes, rng)
     cluster = cluster or Cluster(speeds=np.array([0.5, 2.0, 1.0]))
     progress = np.minimum(np.arange(200) / pool.demand[:, None], 1.0).astype(np.float32)
-    return Course(trace, pool, cluster, forecasts, IndexWeights(horizon=1.3, sticky=0.2), progress)
+    return Course(trace, pool, cluster, forecasts, MatchingWeights(horizon=1.3, sticky=0.2), progress)

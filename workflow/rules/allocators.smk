@@ -47,8 +47,7 @@ rule train_mat:
         pool="results/pools/training.parquet",
         traces=[f"results/traces/training/{scenario}/load{load}.parquet" for scenario, load in COURSES],
         indices=lambda wildcards: [
-            f"results/tuned/{scenario}/load{load}/{index_on(METHODS[wildcards.method].predictor)}.json"
-            for scenario, load in COURSES
+            start_of_mat(wildcards.method, scenario, load) for scenario, load in COURSES
         ],
     output:
         policy="results/mat/{method}/seed{seed}/policy.pt",

@@ -52,6 +52,7 @@ def method_weights(method):
         "least_laxity": "estimates",
         "moore_hodgson": "estimates",
         "fair_index": "fair",
+        "index_matching": "matching",
     }.get(METHODS[method].allocator, METHODS[method].allocator)
     weights = getattr(SETTINGS.allocators, section, None)
     strength = {"strength": FAIR_STRENGTHS[method]} if method in FAIR_STRENGTHS else {}
@@ -149,16 +150,33 @@ COURSES = [("standard", load_name(load)) for load in STUDY.training_loads] + [
 
 
 def index_on(predictor):
-    """The tuned index that reads the same forecasts: where the transformer starts from."""
+    """The tuned index that reads the same forecasts."""
     return next(
         name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == predictor
     )
 
 
 def tuned_weights(method, scenario, load):
-    """Weights of a tuned method: tuned at the load, and in the scenario where its allocators are tuned anew."""
+    """Weights of a tuned method: tuned at the load, and in the scenario where its allocators are tuned anew.
+
+    On alike nodes matching changes nothing, so that the index that was tuned there serves.
+    """
     row = STUDY.scenarios.get(scenario)
-    return f"results/tuned/{scenario if row and row.retuned else 'standard'}/load{load}/{method}.json"
+    place = scenario if row and row.retuned else "standard"
+    if METHODS[method].allocator == "index_matching" and len(set(scenario_cluster(place).speeds or ())) < 2:
+        method = index_on(METHODS[method].predictor)
+    return f"results/tuned/{place}/load{load}/{method}.json"
+
+
+def start_of_mat(method, scenario, load):
+    """Weights of the tuned index that the transformer starts from in a setting; matched, if there is such a method."""
+    predictor = METHODS[method].predictor
+    matched = [
+        name
+        for name, row in METHODS.items()
+        if row.allocator == "index_matching" and row.predictor == predictor
+    ]
+    return tuned_weights(matched[0] if matched else index_on(predictor), scenario, load)
 
 
 def method_weights_file(wildcards):
@@ -170,6 +188,13 @@ def method_weights_file(wildcards):
     if weights == "trained":
         return [f"results/mat/{wildcards.method}/seed{wildcards.seed}/policy.pt"]
     return []
+
+
+def start_file(wildcards):
+    """Weights of the tuned index beside those of a transformer; nothing for other methods."""
+    if METHODS[wildcards.method].weights != "trained":
+        return []
+    return [start_of_mat(wildcards.method, wildcards.scenario, wildcards.load)]
 
 
 def simulation_stage(method):

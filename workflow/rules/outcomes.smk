@@ -13,6 +13,7 @@ rule outcomes:
         pool="results/pools/{pool}.parquet",
         trace="results/traces/{pool}/{scenario}/load{load}.parquet",
         weights=method_weights_file,
+        index=start_file,
     output:
         "results/outcomes/{pool}/{scenario}/load{load}/{method}/seed{seed}.parquet",
     log:
@@ -36,6 +37,7 @@ rule outcomes:
         ),
         forecasts=lambda wildcards: forecasts_option(wildcards.method, wildcards.pool),
         weights=lambda wildcards, input: (f"--weights {input.weights}" if input.weights else ""),
+        index=lambda wildcards, input: (f"--index {input.index}" if input.index else ""),
         curves=lambda wildcards: (
             curves_option(wildcards.pool) if simulation_stage(wildcards.method) == "simulate" else ""
         ),
@@ -43,7 +45,7 @@ rule outcomes:
         seed=STUDY.seeds.allocators,
     shell:
         "python -m mara.stages.{params.stage} --settings {params.settings:q} --method {wildcards.method} "
-        "--pool {input.pool} --trace {input.trace} {params.forecasts} {params.weights} {params.curves} --seed {params.seed} "
+        "--pool {input.pool} --trace {input.trace} {params.forecasts} {params.weights} {params.index} {params.curves} --seed {params.seed} "
         "--output {output} > {log} 2>&1"
 
 

@@ -53,22 +53,20 @@ def decode(network: MatNetwork, encoded: Encoded, state: MaskState, choose: Choo
     """Let the nodes pick one after the other, each seeing the picks before it."""
     batch, nodes = state.up.shape
     rows = torch.arange(batch)
-    picks_so_far = torch.empty(batch, 0, dtype=torch.int64)
-    log_probs: list[Tensor] = []
+    picks = torch.empty(batch, nodes, dtype=torch.int64)
+    after_pick = network.picked(encoded.memory) if network.autoregressive else None
+    logits: list[Tensor] = []
     masks: list[Tensor] = []
     cache: tuple[Tensor, Tensor] | None = None
     for node in range(nodes):
-        x = network.decoder_input(encoded, picks_so_far[:, -1] if node else None, node)
-        x, grown = network.decoder.step(x, cache)
+        before = after_pick[rows, picks[:, node - 1]] if node and after_pick is not None else network.start
+        x, grown = network.decoder.step((encoded.node[:, node] + before)[:, None], cache)
         cache = grown if network.autoregressive else None
-        mask = feasible(state, picks_so_far)
-        logits = network.point(x, encoded.key)[:, 0] + encoded.static[:, node]
-        logits = masked(logits, mask)
-        pick = choose(logits)
-        log_probs.append(torch.log_softmax(logits, dim=-1)[rows, pick])
-        picks_so_far = torch.cat([picks_so_far, pick[:, None]], dim=1)
-        masks.append(mask)
-    return Decoded(picks_so_far, torch.stack(log_probs, 1), torch.stack(masks, 1))
+        masks.append(feasible(state, picks[:, :node]))
+        logits.append(masked(network.point(x, encoded.key)[:, 0] + encoded.static[:, node], masks[-1]))
+        picks[:, node] = choose(logits[-1])
+    log_p = torch.log_softmax(torch.stack(logits, 1), dim=-1)
+    return Decoded(picks, log_p.gather(-1, picks[..., None]).squeeze(-1), torch.stack(masks, 1))
 
 
 def evaluate(network: MatNetwork, encoded: Encoded, picks: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

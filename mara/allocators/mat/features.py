@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mara.allocators.index import STICKY
+from mara.allocators.index import STICKY, differ, log_index
 from mara.allocators.index import _chance as chance_within
-from mara.allocators.index import log_index
 from mara.allocators.placement import reference_speed
 from mara.simulator.engine import View
 from mara.simulator.jit import jit_inlined, jit_lean
@@ -61,7 +60,13 @@ PAIR_FEATURES = (
     "P(R <= speed T)",
     "fall of that chance if it waits 4 slots",
     "the index policy puts this task on this node",
+    "log2(speed / s)",
+    "T / 120",
+    "median of R, as log(1 + R) / log(1 + H)",
+    "fall of P(R <= s T) if it waits 16 slots",
+    "log of the Gittins index at s T units, / 4",
 )
+_SHARED = (18, 2, 12, 13)  # the task features that the last of these repeat
 SETTING_FEATURES = (
     "log2(1 + active tasks per node) / 4",
     "log2(M) / 4",
@@ -140,8 +145,8 @@ def row_table(forecasts: ForecastTable) -> np.ndarray:
 
 @jit_lean
 def is_plain(view: View) -> bool:
-    """Whether the index policy is nothing but a sorted list: one node a task and free switching."""
-    return view.max_nodes == 1 and view.switching_cost == 0.0
+    """Whether the index policy is nothing but a sorted list: alike nodes, one a task, and free switching."""
+    return view.max_nodes == 1 and view.switching_cost == 0.0 and not differ(view)
 
 
 @jit_lean
@@ -259,7 +264,7 @@ def _describe_pairs(
     for m in range(order.shape[0]):
         node = order[m]
         out.base[m] = out.candidate.shape[0]
-        same = m > 0 and plain and view.speed[node] == view.speed[order[m - 1]]
+        same = m > 0 and view.switching_cost == 0.0 and view.speed[node] == view.speed[order[m - 1]]
         for k in range(count):
             i = out.candidate[k]
             here = view.last_position[node] == i
@@ -277,6 +282,9 @@ def _describe_pairs(
                     view, view.row[i], (left - WAITS[1]) * view.speed[node]
                 )
             out.pair[m, k, 0] = here
+            out.pair[m, k, 5] = out.node[m, 0]
+            for column in range(len(_SHARED)):
+                out.pair[m, k, 6 + column] = out.task[k, _SHARED[column]]
             chosen = index_choice[node] == i
             out.pair[m, k, 4] = chosen
             if chosen:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from mara.allocators.index import allocate_index
+from mara.allocators.index import allocate_index_matching
 from mara.allocators.mat.features import Buffers, buffers_of, new_buffers, observe, row_table
 from mara.allocators.mat.network import Observation
 from mara.allocators.registry import make_policy
-from mara.config.allocators import IndexWeights
+from mara.config.allocators import MatchingWeights
 from mara.config.mat import NetworkSettings
 from mara.simulator.cluster import Cluster
 from mara.simulator.engine import (
@@ -60,14 +60,14 @@ class Lanes:
         pool: TaskPool,
         cluster: Cluster,
         forecasts: ForecastTable,
-        weights: IndexWeights,
+        weights: MatchingWeights,
         network: NetworkSettings,
         progress: np.ndarray | None = None,
         drop_clashes: bool = False,
         seed: int = 0,
     ) -> None:
         self.trace, self.pool, self.cluster, self.forecasts, self.seed = trace, pool, cluster, forecasts, seed
-        self.index = make_policy("index", weights, forecasts, cluster)
+        self.index = make_policy("index_matching", weights, forecasts, cluster)
         self.rows = row_table(forecasts)
         self.order = np.argsort(-cluster.speeds, kind="stable")
         self.candidates = max(network.candidates_min, network.candidates_per_node * cluster.nodes)
@@ -163,7 +163,7 @@ def _observe_all(
         now = lane(state, live[b])
         view = look(problem, live[b], now)
         now.assignment[:] = -1
-        allocate_index(view, params, now.memory, now.assignment)
+        allocate_index_matching(view, params, now.memory, now.assignment)
         observe(view, params, rows, now.assignment, order, buffers_of(buffers, b))
 
 

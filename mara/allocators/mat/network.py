@@ -4,8 +4,9 @@ B batch (slots of episodes), K candidate tasks, M nodes in decoding order (faste
 F, G, P, S numbers of task, node, pair and setting features (see features.py). Action k < K trains task k, action
 K idles. Nothing depends on K or M: one set of weights serves every cluster and queue.
 
-    logits[m, k] = gain * prior[m, k]  +  query_m · key_k / sqrt(D)  +  bias(pair[m, k])
-                   the index, given        learned, zero before training
+    logits[m, k] = gain * prior[m, k]  +  bias(pair[m, k])  +  query_m · key_k / sqrt(D)
+                   the index, given       of the pair alone    of all tasks, nodes and earlier picks
+                                          (both learned, both zero before training)
 
 Only the first term is hand-made: the index's log-score of task k on node m relative to the best one. The learned terms
 start at exactly zero, so that an untrained network *is* the index policy; without the prior they have to learn all.
@@ -146,12 +147,20 @@ class MatNetwork(nn.Module):
         self.decoder = Block(settings)
         self.decoder_norm = nn.LayerNorm(width)
         self.query = nn.Linear(width, width)
-        self.bias = _perceptron(pairs + 1, 16, 1)
+        self.bias = _perceptron(pairs + 1, 24, 1)
         self.gain = nn.Parameter(torch.ones(()))
         self.value_head = _perceptron(width + setting, 2 * width, 1)
         for layer in (self.query, self.bias[-1]):
             for parameter in layer.parameters():
                 nn.init.zeros_(parameter)
+
+    def static(self, observation: Observation) -> Tensor:
+        """The part of the logits (B, M, K + 1) that depends on nothing but task and node: the prior and the bias."""
+        logits = self.bias(torch.cat([observation.pair, observation.prior[..., None]], dim=-1)).squeeze(-1)
+        idle = logits.new_zeros(*logits.shape[:2], 1)
+        if self.prior:
+            logits, idle = logits + self.gain * observation.prior, idle - self.gain * self.idle_margin
+        return torch.cat([logits, idle], dim=-1)
 
     def encode(self, observation: Observation) -> Encoded:
         """Encode tasks and nodes together; padded candidates are attended to by no one."""
@@ -170,25 +179,11 @@ class MatNetwork(nn.Module):
         weight = visible.to(x.dtype)[..., None]
         pool = (x * weight).sum(dim=1) / weight.sum(dim=1)
         memory = torch.cat([x[:, :candidates], self.idle.expand(batch, 1, -1)], dim=1)
-        features = torch.cat([observation.pair, observation.prior[..., None]], dim=-1)
-        static = self.bias(features).squeeze(-1)
-        idle = static.new_zeros(batch, nodes, 1)
-        if self.prior:
-            static, idle = static + self.gain * observation.prior, idle - self.gain * self.idle_margin
-        static = torch.cat([static, idle], dim=-1)
-        return Encoded(x[:, candidates:], memory, self.key(memory), static, pool)
+        return Encoded(x[:, candidates:], memory, self.key(memory), self.static(observation), pool)
 
     def value(self, encoded: Encoded, setting: Tensor) -> Tensor:
         """Return the normalised value (B,)."""
         return self.value_head(torch.cat([encoded.pool, setting], dim=-1)).squeeze(-1)
-
-    def decoder_input(self, encoded: Encoded, previous: Tensor | None, node: int) -> Tensor:
-        """Token (B, 1, D) of one node: its own encoding and that of the task the node before it picked."""
-        token = encoded.node[:, node]
-        if previous is None or not self.autoregressive:
-            return (token + self.start)[:, None]
-        chosen = encoded.memory[torch.arange(len(previous)), previous]
-        return (token + self.picked(chosen))[:, None]
 
     def point(self, hidden: Tensor, key: Tensor) -> Tensor:
         """Learned pointer logits of decoder outputs (B, m, D) at keys (B, K + 1, D): (B, m, K + 1)."""

@@ -18,12 +18,13 @@ from mara.allocators.mat.features import SIZES
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.mask import MaskState
 from mara.allocators.mat.network import MatNetwork, Observation
-from mara.config.allocators import IndexWeights
+from mara.allocators.registry import make_policy
+from mara.config.allocators import MatchingWeights
 from mara.config.mat import MatSettings
 from mara.errors import InputError
 from mara.files import UNREADABLE, atomic_path
 from mara.simulator.cluster import Cluster
-from mara.simulator.simulate import Outcome
+from mara.simulator.simulate import Outcome, simulate
 from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
@@ -45,12 +46,19 @@ class MatPolicy:
 
     network: MatNetwork
     settings: MatSettings
-    weights: IndexWeights
+    weights: MatchingWeights
 
     def mask_state(self, observation: Observation, cluster: Cluster) -> MaskState:
         """Return what the feasibility mask needs to know."""
         cap = cluster.max_nodes_per_task
         return MaskState(observation.present, observation.up, cap, self.settings.mask)
+
+    def is_the_index(self) -> bool:
+        """Whether nothing was learned beyond the prior, so that the compiled index does the same, much faster."""
+        network, settings = self.network, self.settings
+        learned = (*network.query.parameters(), *network.bias[-1].parameters())
+        blank = not any(bool(parameter.any()) for parameter in learned)
+        return blank and network.prior and settings.mask and float(network.gain.detach()) > 0
 
     def save(self, path: Path | str) -> None:
         """Write one file with plain values and tensors."""
@@ -74,7 +82,7 @@ class MatPolicy:
             settings = MatSettings.model_validate(content["settings"])
             network = build_network(settings, torch.Generator())
             network.load_state_dict(content["network"])
-            weights = IndexWeights.model_validate(content["weights"])
+            weights = MatchingWeights.model_validate(content["weights"])
         except UNREADABLE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"{path}: not a trained transformer ({reason}); train it anew") from None
@@ -89,18 +97,25 @@ def run_policy(
     forecasts: ForecastTable,
     seed: int = 0,
     lanes: int = LANES,
+    weights: MatchingWeights | None = None,
 ) -> Outcome:
     """Simulate all episodes of a trace, decoding greedily; the outcome does not depend on ``lanes``.
+
+    ``weights`` are those of the index tuned for the setting, where it is not the one the policy carries along.
 
     Raises:
         InputError: see :func:`mara.simulator.problem.prepare`.
     """
+    weights = weights or policy.weights
+    if policy.is_the_index():
+        index = make_policy("index_matching", weights, forecasts, cluster)
+        return simulate(trace, pool, cluster, index, forecasts, seed)
     world = Lanes(
         trace,
         pool,
         cluster,
         forecasts,
-        policy.weights,
+        weights,
         policy.settings.network,
         drop_clashes=not policy.settings.mask,
         seed=seed,
