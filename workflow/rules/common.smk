@@ -4,7 +4,9 @@ import csv
 import json
 import os
 import shlex
+import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 from mara.code_stamps import PACKAGE, Stamps
@@ -63,20 +65,28 @@ wildcard_constraints:
     scenario="[a-z][a-z0-9_]*",
 
 
-try:
+@contextmanager
+def results_written():
+    """Say in one line that the results' folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        print(
+            f"error: {Path('results').resolve()}: cannot be written ({error.strerror}); make room, or give another "
+            "folder with --directory",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+
+
+with results_written():
     STAMPS = Stamps(Path("results/.code"))
-except OSError as error:
-    print(
-        f"error: {Path('results').resolve()}: cannot be written ({error.strerror}); free the disk, or give another "
-        "folder with --directory",
-        file=sys.stderr,
-    )
-    raise SystemExit(2)
 
 
 def code(*modules):
     """Stamp of modules and of all that they import: the rule runs again when one of them changes."""
-    return STAMPS.modules(*(f"mara.{module}" for module in modules))
+    with results_written():
+        return STAMPS.modules(*(f"mara.{module}" for module in modules))
 
 
 def code_by(choose, modules):

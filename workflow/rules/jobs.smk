@@ -109,6 +109,16 @@ def warn_of_too_many_cores(cores):
         )
 
 
+def warn_of_full_disk(folder):
+    """Say so if the disk is full: then the log of the job that failed may be empty."""
+    free = shutil.disk_usage(folder).free
+    if free < 1_000_000:
+        print(
+            f"{folder.resolve()}: the disk is full ({free} bytes left); make room and start again: what is finished stays.",
+            file=sys.stderr,
+        )
+
+
 def print_claims(claims, report):
     """Print the verdicts and where to read on."""
     if not claims.is_file():
