@@ -28,6 +28,7 @@ default weights. Times are rounded to slots."""
 EXAMPLE = """\
 mara simulate jobs.csv --nodes 8 --allocators edf,srpt,lara,index --gantt schedule.svg
 mara simulate log.swf --nodes 128 --allocators fifo,edf --slack 3 --json"""
+MOST_NODES = 100_000
 MOST_GANTT_NODES = 64
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -39,6 +40,8 @@ def main(words: list[str]) -> None:
         InputError: for a bad trace or option.
     """
     arguments = _parse(words)
+    if not 1 <= arguments.nodes <= MOST_NODES:
+        raise InputError(f"--nodes {arguments.nodes}: expected 1 to {MOST_NODES}")
     if arguments.gantt is not None:
         _check_picture(arguments.gantt, arguments.nodes)
     jobs = read_trace(arguments.trace, arguments.format, arguments.strict, arguments.nodes)
@@ -55,7 +58,7 @@ def main(words: list[str]) -> None:
     replay = as_replay(
         jobs, arguments.nodes, arguments.slot_seconds, arguments.slack, arguments.max_nodes_per_job
     )
-    arena = Arena(replay, arguments.predictor, arguments.seed)
+    arena = Arena(replay, arguments.predictor, arguments.seed, arguments.transformer)
     runs = []
     bar = tqdm(names, unit="allocator", disable=None, file=sys.stderr)
     for name in bar:
@@ -85,6 +88,9 @@ def _parse(words: list[str]) -> argparse.Namespace:
         "--max-nodes-per-job", type=int, help="default: the most that a job of the trace asks for"
     )
     parser.add_argument("--predictor", default="kalman", help="what srpt, gittins, index, ... read")
+    parser.add_argument(
+        "--transformer", type=Path, metavar="FILE", help="what mat runs: results/mat/mara/seed1/policy.pt"
+    )
     parser.add_argument("--format", choices=FORMATS, help="default: found out from the first row")
     parser.add_argument(
         "--strict", action="store_true", help="stop at the first bad row (default: skip, count)"
@@ -97,6 +103,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
 def _allocators(listed: str) -> list[str]:
     """The names of ``--allocators``, each known and given once."""
     from mara.allocators.registry import allocator
+    from mara.replay.compare import MAT
 
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
@@ -104,7 +111,8 @@ def _allocators(listed: str) -> list[str]:
     if len(set(names)) != len(names):
         raise InputError(f"--allocators {listed}: names an allocator twice")
     for name in names:
-        allocator(name)
+        if name != MAT:
+            allocator(name)
     return names
 
 
@@ -142,8 +150,11 @@ def draw_gantt(arena: Arena, runs: list[Run], path: Path) -> None:
         )
     drawn = gantt.draw(pd.concat(slots, ignore_index=True), pd.concat(tasks, ignore_index=True))
     set_title(drawn.figure, drawn.title)
-    with atomic_path(path) as temporary:
-        drawn.figure.savefig(temporary, format=path.suffix[1:], facecolor="white")
+    try:
+        with atomic_path(path) as temporary:
+            drawn.figure.savefig(temporary, format=path.suffix[1:], facecolor="white")
+    except OSError as error:
+        raise InputError(f"--gantt {path}: cannot be written ({error.strerror})") from None
 
 
 def _about(replay: Replay) -> list[str]:

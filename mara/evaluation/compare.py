@@ -134,6 +134,9 @@ def _read(folder: Path, name: str, key: tuple[str, ...]) -> pd.DataFrame | None:
         table = pd.read_csv(path, dtype={"train_seed": str, "holds": str})
     except pd.errors.EmptyDataError:
         return None
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: not a table ({reason}); give a folder that the study wrote") from None
     missing = [column for column in key if column not in table.columns]
     if missing:
         raise InputError(f"{path}: column {missing[0]!r} is missing; rows are told apart by {', '.join(key)}")
@@ -152,7 +155,12 @@ def _changes(
     for columns in quantities:
         if not all(column in before.index and column in after.index for column in columns):
             continue
-        first, second = (Interval(*(float(side[column]) for column in columns)) for side in (before, after))
+        try:
+            first, second = (
+                Interval(*(float(side[column]) for column in columns)) for side in (before, after)
+            )
+        except ValueError as error:
+            raise InputError(f"tables/{name}.csv: row {label!r}: {error}") from None
         if np.isnan(first.estimate) or np.isnan(second.estimate):
             continue
         change = combine_difference(second, first)

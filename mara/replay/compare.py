@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,8 @@ READ_WLS = ("lara", "lara_deadline")
 """Allocators that fit the WLS law themselves in their papers."""
 READY = ("kalman", "wls", "slope_loglog", "slope_semilog", "oracle")
 """Predictors that need no fitting: they can be named."""
+MAT = "mat"
+"""Name of the transformer, which is not compiled and stands in no registry."""
 SHOWN_SLOTS = 150
 """Slots of a Gantt chart."""
 
@@ -76,15 +79,25 @@ class Score:
 class Arena:
     """A trace with all that allocators need on it; curves and forecasts are made when first asked for."""
 
-    def __init__(self, replay: Replay, predictor: str = "kalman", seed: int = 0) -> None:
-        """Take a trace; ``predictor`` is one of ``READY``.
+    def __init__(
+        self, replay: Replay, predictor: str = "kalman", seed: int = 0, transformer: Path | None = None
+    ) -> None:
+        """Take a trace.
+
+        Args:
+            replay: the trace.
+            predictor: one of ``READY``.
+            seed: of the drawn curves, and of policies that draw lots; 0 or more.
+            transformer: file of a trained transformer (``policy.pt``), which is what ``mat`` runs.
 
         Raises:
-            InputError: for another name.
+            InputError: for another predictor or seed.
         """
+        if not 0 <= seed < 2**63:
+            raise InputError(f"seed {seed}: expected a whole number of 0 or more")
         if predictor not in READY:
             raise InputError(f"predictor {predictor!r}: expected one of {', '.join(READY)}")
-        self.replay, self.predictor, self.seed = replay, predictor, seed
+        self.replay, self.predictor, self.seed, self.transformer = replay, predictor, seed, transformer
         self._tables: dict[str, ForecastTable] = {}
         self._drawn: tuple[TaskPool, Corpus] | None = None
 
@@ -118,19 +131,34 @@ class Arena:
         return make_policy(name, None, table, cluster), table, predictor
 
     def run(self, name: str) -> Run:
-        """Simulate an allocator on the whole trace."""
+        """Simulate an allocator on the whole trace.
+
+        Raises:
+            InputError: there is no such allocator, or no file of a transformer for ``mat``.
+        """
+        if name == MAT:
+            return self._run_transformer()
         policy, table, predictor = self.policy(name)
         start = time.perf_counter()
         replay = self.replay
         outcome = simulate(replay.trace, replay.pool, replay.cluster, policy, table, self.seed)
         return Run(name, predictor, outcome, time.perf_counter() - start)
 
+    def _run_transformer(self) -> Run:
+        from mara.allocators.mat.policy import MatPolicy, run_policy
+
+        if self.transformer is None:
+            raise InputError(f"allocator {MAT}: needs a trained transformer; give its policy.pt")
+        policy, table, replay = MatPolicy.load(self.transformer), self.forecasts(self.predictor), self.replay
+        start = time.perf_counter()
+        outcome = run_policy(policy, replay.trace, replay.pool, replay.cluster, table, self.seed)
+        return Run(MAT, self.predictor, outcome, time.perf_counter() - start)
+
     def first_slots(self, name: str) -> pd.DataFrame:
         """Who ran where in the first ``SHOWN_SLOTS`` slots: columns slot, node, task.
 
         Later jobs are left out of the simulation: no allocator knows of them yet.
         """
-        policy, table, _ = self.policy(name)
         trace = self.replay.trace
         count = int((trace.arrival < SHOWN_SLOTS).sum())
         early = Trace(
@@ -141,8 +169,17 @@ class Arena:
             scored=trace.scored[:count],
             meta=trace.meta,
         )
-        log = record_events(early, self.replay.pool, self.replay.cluster, policy, table, seed=self.seed)
-        slots = node_slots(log)
+        pool, cluster = self.replay.pool, self.replay.cluster
+        if name == MAT and self.transformer is not None:
+            from mara.allocators.mat.log import log_episode
+            from mara.allocators.mat.policy import MatPolicy
+
+            transformer, table = MatPolicy.load(self.transformer), self.forecasts(self.predictor)
+            slots, _ = log_episode(transformer, early, pool, cluster, table, 0)
+        else:
+            policy, forecasts, _ = self.policy(name)
+            log = record_events(early, pool, cluster, policy, forecasts, seed=self.seed)
+            slots = node_slots(log)
         return slots[slots["slot"] < SHOWN_SLOTS]
 
 
