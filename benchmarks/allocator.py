@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from simulator import marginal_forecasts
 
-from mara.allocators.mat.decoding import decode, greedy
+from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.policy import MatPolicy, build_network
 from mara.config.allocators import MatchingWeights
@@ -70,6 +70,7 @@ def decision(pool: TaskPool, nodes: int, tasks: int, rng: np.random.Generator) -
     trace = make_trace(pool, ArrivalSettings(), tasks / 20, 1, rng)
     world = Lanes(trace, pool, cluster, marginal_forecasts(pool), policy.weights, settings.network)
     world.reset()
+    decoder = GreedyDecoder(policy.network)
     spent: dict[str, list[float]] = {"observe": [], "network": []}
     while world.live.size and len(spent["observe"]) < DECISIONS:
         crowded = world.state.counter[0, COUNT] >= tasks
@@ -77,9 +78,9 @@ def decision(pool: TaskPool, nodes: int, tasks: int, rng: np.random.Generator) -
         observation, base = world.observe()
         seen = time.process_time()
         if crowded:
-            with torch.no_grad():
+            with torch.inference_mode():
                 encoded = policy.network.encode(observation)
-                base = decode(policy.network, encoded, policy.mask_state(observation, cluster), greedy).picks
+                base = decoder(encoded, policy.mask_state(observation, cluster))
             spent["observe"].append(seen - start)
             spent["network"].append(time.process_time() - seen)
         world.step(base)

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mara.allocators.mat.decoding import decode, greedy
 from mara.allocators.mat.features import Buffers
+from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.network import Observation
 from mara.allocators.mat.policy import MatPolicy
@@ -82,7 +82,7 @@ def act(policy: MatPolicy, world: Lanes, observation: Observation) -> Tensor:
     with torch.no_grad():
         encoded = policy.network.encode(observation)
         state = policy.mask_state(observation, world.cluster)
-        return decode(policy.network, encoded, state, greedy).picks
+        return GreedyDecoder(policy.network)(encoded, state)
 
 
 def label_states(

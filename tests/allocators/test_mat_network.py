@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mara.allocators.mat.decoding import decode, evaluate, evaluate_naively, greedy, sampler
+from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.mask import MaskState, feasible, feasible_all
 from mara.allocators.mat.network import MatNetwork, Observation
 from mara.config.mat import NetworkSettings
@@ -56,6 +57,19 @@ def test_cached_parallel_and_naive_evaluation_agree(autoregressive, cap):
     torch.testing.assert_close(decoded.log_prob, parallel, rtol=0, atol=1e-12)
     torch.testing.assert_close(decoded.log_prob, naive, rtol=0, atol=1e-12)
     assert (entropy >= -1e-12).all()
+
+
+@pytest.mark.parametrize("autoregressive", [True, False])
+@pytest.mark.parametrize(("cap", "exclusive"), [(1, True), (2, True), (1, False)])
+def test_the_compiled_decoder_picks_what_the_other_does(autoregressive, cap, exclusive):
+    network, observation = make_network(autoregressive=autoregressive), make_observation(batch=40, nodes=7)
+    state = mask_state(observation, cap)._replace(exclusive=exclusive)
+    with torch.no_grad():
+        encoded = network.encode(observation)
+        expected = decode(network, encoded, state, greedy).picks
+        found = GreedyDecoder(network)(encoded, state)
+    assert torch.equal(found, expected)
+    assert found.unique().numel() > 4
 
 
 def test_a_node_sees_the_picks_before_it_and_none_after():

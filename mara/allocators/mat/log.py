@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from mara.allocators.mat.decoding import decode, greedy
+from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.policy import MatPolicy
 from mara.simulator.cluster import Cluster
@@ -28,12 +28,13 @@ def log_episode(
     """
     world = Lanes(trace, pool, cluster, forecasts, policy.weights, policy.settings.network)
     world.reset(np.array([episode]))
+    decoder = GreedyDecoder(policy.network)
     rows: list[tuple[int, int, int]] = []
     while world.live.size:
         observation, _ = world.observe()
         with torch.no_grad():
             encoded = policy.network.encode(observation)
-            picks = decode(policy.network, encoded, policy.mask_state(observation, cluster), greedy).picks
+            picks = decoder(encoded, policy.mask_state(observation, cluster))
         slot = int(world.state.counter[0, SLOT])
         active = world.state.active[0, : world.state.counter[0, COUNT]]
         candidate = world.buffers.candidate[0]

@@ -13,8 +13,8 @@ from typing import Self
 import numpy as np
 import torch
 
-from mara.allocators.mat.decoding import decode, greedy
 from mara.allocators.mat.features import SIZES
+from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.mask import MaskState
 from mara.allocators.mat.network import MatNetwork, Observation
@@ -120,15 +120,15 @@ def run_policy(
         drop_clashes=not policy.settings.mask,
         seed=seed,
     )
-    parts = []
+    decoder, parts = GreedyDecoder(policy.network), []
     for episodes in _batches(trace.episodes, lanes):
         world.reset(episodes)
-        with torch.no_grad():
+        with torch.inference_mode():
             while world.live.size:
                 observation, _ = world.observe()
                 encoded = policy.network.encode(observation)
                 state = policy.mask_state(observation, cluster)
-                world.step(decode(policy.network, encoded, state, greedy).picks)
+                world.step(decoder(encoded, state))
         parts.append(world.outcome())
     return _join(parts)
 
