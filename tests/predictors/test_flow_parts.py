@@ -14,6 +14,7 @@ from mara.curves.synthetic import draw_curves
 from mara.predictors.examples import Examples
 from mara.predictors.flow.calibration import LEVELS, PlainRecalibration
 from mara.predictors.flow.features import describe
+from mara.predictors.flow.network import FlowNetwork, initialise
 from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
 from mara.predictors.flow.prior import PathPrior
@@ -219,3 +220,18 @@ def test_calibration_of_a_strange_kind_is_that_of_the_nearest():
     last = np.array([[g.age[-1], g.roughness[-1]]])
     line = np.linspace(0, 1, 181, dtype=np.float32)[None]
     np.testing.assert_array_equal(g(line, far), g(line, last))
+
+
+def test_the_velocity_is_the_same_with_and_without_gradients():
+    network = FlowNetwork(5, 7, 16, 12, 2)
+    generator = torch.Generator().manual_seed(3)
+    initialise(network, generator)
+    with torch.no_grad():
+        network.velocity.leave.weight.normal_(generator=generator)
+    path, time, seen = (torch.randn(9, size, generator=generator) for size in (7, 1, 5))
+    with_gradients = network(path, time, seen)
+    assert with_gradients.requires_grad
+    with torch.inference_mode():
+        without = network(path, time, seen)
+    assert with_gradients.abs().max() > 0.1
+    torch.testing.assert_close(with_gradients.detach(), without.clone())
