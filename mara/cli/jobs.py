@@ -99,6 +99,8 @@ def read_jobs(path: Path, now: datetime.datetime | None = None) -> list[Job]:
 
 
 def _entries(path: Path) -> list[JobEntry]:
+    if not path.exists():
+        raise InputError(f"{path}: no such file; write one as `mara advise --help` shows")
     if check_file(path) > LARGEST:
         raise InputError(f"{path}: above {LARGEST:,} bytes; expected a short YAML file of jobs")
     try:
