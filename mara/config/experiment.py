@@ -1,7 +1,8 @@
 """The whole experiment's settings: the sections of all parts, and how they are read.
 
 The full run's values are the models' defaults. ``python -m mara.config.experiment`` writes
-``config/config.yaml`` and the JSON schema for editors from them; a test holds the files in step.
+``config/config.yaml``, the JSON schema for editors and ``docs/settings.md`` from them; a test holds the files
+in step.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from mara.config.problems import SettingsError, describe
 from mara.config.study import StudySettings
 from mara.config.workload import ArrivalSettings, TaskSettings
 from mara.files import atomic_path
+
+LONGEST_DEFAULT = 60
+"""Characters of a default that the page of settings shows."""
 
 
 class Experiment(Section):
@@ -101,11 +105,42 @@ def json_schema() -> str:
     return json.dumps(Experiment.model_json_schema(), indent=2) + "\n"
 
 
+def _sections(model: BaseModel, place: str) -> list[str]:
+    """A heading and a table for a section and, after it, for the sections inside."""
+    inside: list[str] = []
+    rows: list[str] = []
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        text = " ".join((field.description or "").split()).replace("|", "\\|")
+        if isinstance(value, BaseModel):
+            inside += _sections(value, f"{place}.{name}".lstrip("."))
+        else:
+            plain = json.dumps(model.model_dump(mode="json")[name])
+            shown = plain if len(plain) <= LONGEST_DEFAULT else "see config.yaml"
+            rows.append(f"| `{name}` | `{shown}` | {text} |")
+    about = " ".join((type(model).__doc__ or "").split())
+    head = ["", f"## {place}", "", about, "", "| setting | default | meaning |", "|---|---|---|"]
+    return ([*head, *rows] if rows else []) + inside
+
+
+def settings_page() -> str:
+    """Return the text of ``docs/settings.md``."""
+    head = [
+        "# Settings",
+        "",
+        "Written by `python -m mara.config.experiment` from the models in `mara/config`; how to change settings",
+        "for a run is told in [config/README.md](../config/README.md). Names are written with dots: `study.loads`",
+        "is the setting `loads` under `study:`.",
+    ]
+    return "\n".join([*head, *_sections(Experiment(), "")]) + "\n"
+
+
 def main() -> None:
-    """Write the default settings and their schema into the working folder's ``config/`` and ``workflow/``."""
+    """Write the default settings, their schema and their page below the working folder."""
     for path, text in (
         ("config/config.yaml", default_yaml()),
         ("workflow/schemas/config.schema.json", json_schema()),
+        ("docs/settings.md", settings_page()),
     ):
         with atomic_path(path) as temporary:
             temporary.write_text(text, encoding="utf-8")

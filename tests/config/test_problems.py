@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mara.config.experiment import default_yaml, json_schema, load_experiment
+from mara.config.experiment import default_yaml, json_schema, load_experiment, settings_page
 from mara.config.problems import SettingsError
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,12 @@ def test_the_file_that_holds_the_fault_is_named(tmp_path: Path) -> None:
         ({"methods": ["lara", "mara", "lora"]}, "unknown name 'lora'"),
         ({"predictors": ["wls", "wls"]}, "names a value twice"),
         (
-            {"scenarios": {"standard": {}}, "training_scenarios": [], "stress_scenarios": []},
+            {
+                "scenarios": {"standard": {}},
+                "training_scenarios": [],
+                "stress_scenarios": [],
+                "fairness": {"scenarios": []},
+            },
             "'standard'",
         ),
     ],
@@ -70,3 +75,4 @@ def test_names_must_fit_together(study: dict[str, Any], said: str) -> None:
 def test_default_file_and_schema_are_in_step_with_the_models() -> None:
     assert (ROOT / "config/config.yaml").read_text() == default_yaml()
     assert (ROOT / "workflow/schemas/config.schema.json").read_text() == json_schema()
+    assert (ROOT / "docs/settings.md").read_text() == settings_page()
