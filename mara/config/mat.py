@@ -40,8 +40,8 @@ class LookaheadSettings(Section):
     hold: int = Field(4, ge=1)
     """Slots for which a deviation is held."""
     horizon: int = Field(60, ge=1)
-    """Slots of each roll-out; what comes after is judged by the worth of the state, which flatters deviations where
-    much is left to it: at 20 slots true advantages are 0.4 times the labels' mean, at 60 slots 0.6 times."""
+    """Slots of each roll-out; what comes after is judged by the worth of the state. Of the advantages predicted from
+    labels of 20 slots, labels of 60 slots confirmed 0.6 and of 150 slots 0.4 (one experiment, mixed speeds)."""
     epochs: int = Field(3, ge=1)
     """Passes over the labelled states."""
     batch: int = Field(256, ge=1)
