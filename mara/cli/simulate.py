@@ -160,10 +160,11 @@ def draw_gantt(arena: Arena, runs: list[Run], path: Path) -> None:
 def _about(replay: Replay) -> list[str]:
     """What the numbers rest on, a line each."""
     jobs, cluster = replay.jobs, replay.cluster
-    slot = "1 slot" if jobs.in_slots else f"{replay.slot_seconds:g} s"
+    slot = "" if jobs.in_slots else f"slots of {replay.slot_seconds:g} s, "
+    nodes = f"{cluster.nodes} node{'s' if cluster.nodes > 1 else ''}"
     lines = [
-        f"{len(jobs)} jobs ({jobs.format}), {cluster.nodes} nodes, slots of {slot}, load {replay.load:.2f} "
-        f"(work over what the nodes give until the last submission)"
+        f"{len(jobs)} jobs ({jobs.format}), {nodes}, {slot}load {replay.load:.2f} "
+        "(work over what the nodes give until the last submission)"
     ]
     without = int((jobs.deadline != jobs.deadline).sum())
     if without:
