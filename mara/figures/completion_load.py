@@ -49,9 +49,9 @@ def draw(completion: pd.DataFrame) -> Drawn:
         )
     others = sorted(set(rows["method"]) - set(MARKERS))
     upper.plot([], [], color=FAINT, linewidth=0.8, label="others")
-    upper.legend(ncols=2, loc="upper right")
+    figure.legend(ncols=4, loc="outside lower center")
     upper.set_ylabel("tasks completed / %")
-    upper.set_ylim(0, min(1.0, 1.12 * float(rows["ci_high"].max())))
+    upper.set_ylim(0, min(1.0, 1.05 * float(rows["ci_high"].max())))
     percent_axis(upper, "y")
     lead = rows[rows["method"] == "mara"]
     lower.axhline(0.0, color=INK, linewidth=0.8)

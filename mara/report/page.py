@@ -95,6 +95,7 @@ def amount(value: float, unit: str, sign: bool = True) -> str:
     if value != value:
         return "unknown"
     scaled, digits = (100 * value, 2) if unit == "completion" else (value, 4)
+    scaled = round(scaled, digits) + 0.0  # no minus before a zero
     return (f"{scaled:+.{digits}f}" if sign else f"{scaled:.{digits}f}").replace("-", "−")
 
 
