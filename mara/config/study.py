@@ -236,6 +236,10 @@ class StudySettings(Section):
         missing = [name for name in ("lara", "mara") if name not in self.methods]
         if missing:
             raise ValueError(f"methods must contain {missing[0]}: the claims compare mara with lara")
+        for field, named in (("stress", self.stress), ("fairness.methods", self.fairness.methods)):
+            missing = [name for name in ("lara", "mara") if named and name not in named]
+            if missing:
+                raise ValueError(f"{field} must contain {missing[0]}: the suite compares mara with lara")
         for field in ("training_scenarios", "stress_scenarios", "fairness"):
             named = self.fairness.scenarios if field == "fairness" else getattr(self, field)
             strange = [name for name in named if name not in self.scenarios]
