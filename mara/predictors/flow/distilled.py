@@ -55,6 +55,7 @@ class DistilledPredictor(BasePredictor):
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         curves, _ = training_corpus(corpus, teacher.settings.examples, rng)
         asked = draw_examples(curves, settings.prefixes, False, rng).query
+        asked.schedule[rng.random(len(asked)) < teacher.settings.examples.schedule_dropped] = np.nan
         description = describe_query(asked)
         owner = np.repeat(np.arange(len(asked)), settings.targets)
         best = np.log(asked.best_smoothed())[owner] - description.level[owner]
