@@ -79,8 +79,9 @@ rule rulegraph:
         runtime=10,
     params:
         rules=lambda wildcards: sorted(rule.name for rule in workflow.rules),
-        snakefile=workflow.main_snakefile,
-        settings=shlex.join(str(path.resolve()) for path in settings_files()),
+        # From the working folder: a folder that was moved as a whole does not run this again.
+        snakefile=os.path.relpath(workflow.main_snakefile),
+        settings=shlex.join(os.path.relpath(path) for path in settings_files()),
     shell:
         "python -m snakemake --snakefile {params.snakefile:q} --configfile {params.settings} --rulegraph dot "
         "> {output} 2> {log}"
