@@ -89,12 +89,12 @@ def with_descendants(plan: Plan, first: set[str]) -> set[str]:
     return found
 
 
-def copy_sources(folder: Path) -> Path:
+def copy_sources(folder: Path, source: Path = ROOT) -> Path:
     """Copy what the workflow is made of into a new folder."""
     folder.mkdir(parents=True)
     for name in ("mara", "workflow", "config"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy2(ROOT / "Snakefile", folder)
+        shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(source / "Snakefile", folder)
     (folder / "profiles").symlink_to("workflow/profiles")
     return folder
 
@@ -102,8 +102,8 @@ def copy_sources(folder: Path) -> Path:
 class Project:
     """The copy in ``folder``."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = copy_sources(folder)
+    def __init__(self, folder: Path, source: Path = ROOT) -> None:
+        self.folder = copy_sources(folder, source)
         self.server = subprocess.Popen(
             [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -163,7 +163,7 @@ def test_what_is_added_is_made_and_joined(
 
 
 def test_a_clone_runs_everything_and_a_moved_folder_nothing(made: Made, tmp_path: Path) -> None:
-    clone = Project(tmp_path / "clone")
+    clone = Project(tmp_path / "clone", made.project.folder)
     try:
         assert set(clone.plan()) == set(made.jobs)
         for name in ("results", ".snakemake"):
