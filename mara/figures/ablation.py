@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pandas as pd
 
 from mara.figures.style import (
@@ -26,14 +28,14 @@ def draw(ablation: pd.DataFrame) -> Drawn:
         ablation[ablation["label"].notna() & (ablation["label"].astype(str) != "")], "any labelled ablation"
     )
     rows = rows.sort_values("difference_to_mara", kind="stable")
-    figure, axes = panels(1, 1, 1.1 + 0.3 * len(rows))
+    figure, axes = panels(1, 1, 1.1 + 0.38 * len(rows))
     axis = axes[0, 0]
     shades = [colour("mara") if p < 0.05 else FAINT for p in rows["p_holm"]]
     dot_rows(axis, rows, ("difference_to_mara", "mara_low", "mara_high"), shades)
     axis.axvline(0.0, color=INK, linewidth=0.8)
     labels = zip(rows["label"], rows["difference_to_mara"], strict=True)
-    name_rows(axis, [f"{label}  {points(float(value))}" for label, value in labels])
-    axis.set_xlabel("completion less that of the whole MARA / points")
+    name_rows(axis, [textwrap.fill(f"{label}  {points(float(value))}", 30) for label, value in labels])
+    axis.set_xlabel("difference to the whole MARA / points")
     percent_axis(axis, sign=True)
     return Drawn(figure, _title(rows), _caption(rows), _alt(rows))
 

@@ -127,7 +127,7 @@ def _claim(row: Mapping[Any, Any], tables: dict[str, pd.DataFrame], drawn: set[s
 def _loss(row: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         "setting": f"{row['suite']}, {row['workload']}, load {row['load']:g}".replace("_", " "),
-        "baseline": row["baseline"],
+        "baseline": str(row["baseline"]).replace("_", " "),
         "difference": amount(row["difference"], "completion"),
         "low": amount(row["diff_low"], "completion"),
         "high": amount(row["diff_high"], "completion"),
