@@ -155,7 +155,7 @@ def as_replay(
 
 def suitable_slot(duration: NDArray[np.float64]) -> float:
     """Of the usual lengths the one at which nine jobs in ten take about ``LONG_JOB_SLOTS`` slots or fewer."""
-    wanted = float(np.quantile(duration, 0.9)) / LONG_JOB_SLOTS
+    wanted = max(float(np.quantile(duration, 0.9)) / LONG_JOB_SLOTS, 1e-3)
     usual = np.array(ROUND_SECONDS, dtype=np.float64)
     return float(usual[np.abs(np.log(usual / wanted)).argmin()])
 

@@ -135,6 +135,13 @@ def test_ends_before_starts_and_jobs_that_run_on_are_reported(tmp_path: Path) ->
     ]
 
 
+def test_elapsed_times_of_ages_are_out_of_range(tmp_path: Path) -> None:
+    rows = "1|5|99999999999:00:00\n2|5|01:00\n3|5|-1:00\n"
+    jobs = read_trace(write(tmp_path, "JobID|Submit|Elapsed\n" + rows))
+    assert (jobs.id.tolist(), jobs.duration.tolist()) == (["2"], [60])
+    assert {bad.lines for bad in jobs.bad} == {(2,), (4,)}
+
+
 def test_unsorted_rows_are_sorted_and_said_so(tmp_path: Path) -> None:
     jobs = read_trace(write(tmp_path, "id,submit_time,duration\nb,9,1\na,3,1\nc,9,2\n"))
     assert jobs.id.tolist() == ["a", "b", "c"]

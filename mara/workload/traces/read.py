@@ -19,7 +19,7 @@ import numpy as np
 
 from mara.errors import InputError
 from mara.workload.traces import alibaba, elasticflow, philly, plain, sacct, swf
-from mara.workload.traces.rows import BadRow, Format, Row
+from mara.workload.traces.rows import LATEST, BadRow, Format, Row
 
 FORMATS: dict[str, tuple[Format, ...]] = {
     "swf": (swf.FORMAT,),
@@ -182,6 +182,8 @@ class _Collector:
             return "negative duration"
         elif row.duration == 0:
             return "zero duration"
+        elif row.duration >= LATEST:
+            return "duration is out of range"
         if row.nodes <= 0:
             return "zero or fewer nodes"
         if row.nodes > self.most_nodes:
