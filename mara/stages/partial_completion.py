@@ -45,11 +45,13 @@ def main() -> None:
             runs[path.parts[-2]][int(path.stem.removeprefix("seed"))] = read_outcome(path, pool)
         setting = Setting(scenario, name, float(load.removeprefix("load")))
         parts = {method: parts_of(method, settings.bound) for method in runs}
-        tables.append(completion_rows(PairedOutcomes(setting, runs, settings), parts))
+        # Methods are only listed, not compared; any of them may be missing still, the reference too.
+        listed = settings.model_copy(update={"reference": next(iter(runs))})
+        tables.append(completion_rows(PairedOutcomes(setting, runs, listed), parts))
+    table = pd.concat(tables, ignore_index=True).rename(columns={"suite": "scenario"})
+    table = table.drop(columns=[name for name in table if name.startswith(("difference", "diff_"))])
     with atomic_path(arguments.output) as temporary:
-        pd.concat(tables, ignore_index=True).rename(columns={"suite": "scenario"}).to_csv(
-            temporary, index=False
-        )
+        table.to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":
