@@ -49,7 +49,9 @@ def main() -> None:
         listed = settings.model_copy(update={"reference": next(iter(runs))})
         tables.append(completion_rows(PairedOutcomes(setting, runs, listed), parts))
     table = pd.concat(tables, ignore_index=True).rename(columns={"suite": "scenario"})
-    table = table.drop(columns=[name for name in table if name.startswith(("difference", "diff_"))])
+    table = table.drop(
+        columns=[name for name in table.columns if str(name).startswith(("difference", "diff_"))]
+    )
     with atomic_path(arguments.output) as temporary:
         table.to_csv(temporary, index=False)
 
