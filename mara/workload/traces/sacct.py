@@ -33,8 +33,10 @@ def elapsed_seconds(text: str) -> float:
     Raises:
         BadRow: for anything else.
     """
-    days, _, rest = text.rpartition("-")
+    days, dash, rest = text.rpartition("-")
     try:
+        if dash and not days.isdigit():
+            raise ValueError
         parts = [float(part) for part in rest.split(":")]
         if not 1 <= len(parts) <= 3 or min(parts) < 0 or not all(map(math.isfinite, parts)):
             raise ValueError
