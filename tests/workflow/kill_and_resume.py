@@ -37,7 +37,7 @@ TINY: dict[str, Any] = {
     "tasks": {"templates": 30},
     "flow": {
         "examples": {"examples": 1000, "synthetic_curves": 20, "trials": 50},
-        "training": {"steps": 100, "batch": 64, "checkpoint_every": 5},
+        "training": {"steps": 60, "batch": 64, "checkpoint_every": 15},
         "hidden": 32,
         "width": 32,
         "paths": 4,
