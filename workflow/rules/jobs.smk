@@ -109,6 +109,11 @@ def warn_of_too_many_cores(cores):
         )
 
 
+def table_file(table):
+    """A table's file: CSV, unless its name says otherwise."""
+    return f"results/tables/{table}" if "." in table else f"results/tables/{table}.csv"
+
+
 def warn_of_full_disk(folder):
     """Say so if the disk is full: then the log of the job that failed may be empty."""
     free = shutil.disk_usage(folder).free

@@ -27,11 +27,6 @@ if STUDY.fairness.methods:
     FIGURES["fairness"] = {"groups": "fairness_groups", "fairness": "fairness"}
 
 
-def table_file(table):
-    """A table's file: CSV, unless its name says otherwise."""
-    return f"results/tables/{table if '.' in table else table + '.csv'}"
-
-
 rule figure:
     """Draw one figure from its tables."""
     input:
