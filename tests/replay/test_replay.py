@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mara.curves.corpus import load_corpus
@@ -69,6 +69,7 @@ def test_jobs_without_deadline_get_the_slack() -> None:
     assert replay.trace.deadline.tolist() == [30, 3]
 
 
+@settings(deadline=None)
 @given(
     submit=st.lists(st.floats(0, 1e6), min_size=1, max_size=8).map(sorted),
     seconds=st.floats(0.5, 5000),

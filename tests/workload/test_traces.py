@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mara.errors import InputError
@@ -198,6 +198,13 @@ def test_too_many_jobs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_trace(write(tmp_path, "submit_time,duration\n" + "1,1\n" * 4))
 
 
+def test_one_huge_name_does_not_widen_all(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i},{i},5" for i in range(3000))
+    jobs = read_trace(write(tmp_path, f"id,submit_time,duration\n{'x' * 90_000},0,5\n{rows}\n"))
+    assert len(jobs) == 3001
+    assert jobs.id.nbytes < 100_000
+
+
 def sound(jobs: Jobs) -> bool:
     return bool(
         (np.diff(jobs.submit) >= 0).all()
@@ -209,6 +216,7 @@ def sound(jobs: Jobs) -> bool:
     )
 
 
+@settings(deadline=None)
 @given(name=st.sampled_from(sorted(FILES)), data=st.data())
 def test_damaged_files_give_sound_jobs_or_one_line(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import csv
 import math
+import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +60,9 @@ class Jobs:
     """J jobs, sorted by submit time."""
 
     id: np.ndarray
-    """(J,) str, unique."""
+    """(J,) str objects, unique."""
     group: np.ndarray
-    """(J,) str: queue, user or model, whatever the format has; empty where it has none."""
+    """(J,) str objects: queue, user or model, whatever the format has; empty where it has none."""
     submit: np.ndarray
     """(J,) float64 seconds >= 0 (slots, if ``in_slots``)."""
     duration: np.ndarray
@@ -142,7 +144,7 @@ class _Collector:
     def __init__(self, path: Path, strict: bool, most_nodes: int, durations: bool) -> None:
         self.path, self.strict, self.most_nodes, self.durations = path, strict, most_nodes, durations
         self.rows = 0
-        self.kept: list[tuple[float, float, float, float, int]] = []
+        self.columns = [array("d") for _ in range(5)]  # submit, duration, deadline, nodes, line
         self.ids: dict[str, int] = {}
         self.groups: list[str] = []
         self.refused: dict[str, list[int]] = {}
@@ -163,11 +165,13 @@ class _Collector:
         name = row.id or f"line {line}"
         if name in self.ids:
             raise BadRow("id was there before")
-        if len(self.kept) >= MOST_JOBS:
+        if len(self.groups) >= MOST_JOBS:
             raise InputError(f"{self.path}: more than {MOST_JOBS:,} jobs; cut the trace")
         self.ids[name] = line
-        self.groups.append(row.group)
-        self.kept.append((row.submit, row.duration, row.deadline, math.ceil(row.nodes), line))
+        self.groups.append(sys.intern(row.group))
+        values = (row.submit, row.duration, row.deadline, math.ceil(row.nodes), line)
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
 
     def _problem(self, row: Row) -> str:
         """Why a row gives no job; empty if it does."""
@@ -214,23 +218,22 @@ class _Collector:
         bad = tuple(
             BadRows(reason, self.counts[reason], tuple(lines)) for reason, lines in self.refused.items()
         )
-        if not self.kept:
+        if not self.groups:
             why = f"; {bad[0]}" if bad else ""
             raise InputError(f"{self.path}: no job in it ({format} format, {self.rows} rows{why})")
-        table = np.array(self.kept, dtype=np.float64)
-        order = np.argsort(table[:, 0], kind="stable")
-        submit, duration, deadline, nodes, line = table[order].T
+        submit, duration, deadline, nodes, line = (np.array(column) for column in self.columns)
+        order = np.argsort(submit, kind="stable")
         return Jobs(
-            id=np.array(list(self.ids))[order],
-            group=np.array(self.groups)[order],
-            submit=submit.copy(),
-            duration=duration.copy(),
-            deadline=deadline.copy(),
-            nodes=nodes.astype(np.int64),
-            line=line.astype(np.int64),
+            id=np.array(list(self.ids), dtype=object)[order],
+            group=np.array(self.groups, dtype=object)[order],
+            submit=submit[order],
+            duration=duration[order],
+            deadline=deadline[order],
+            nodes=nodes[order].astype(np.int64),
+            line=line[order].astype(np.int64),
             format=format,
             in_slots=in_slots,
-            reordered=bool(np.any(np.diff(table[:, 0]) < 0)),
+            reordered=bool(np.any(np.diff(submit) < 0)),
             bad=bad,
         )
 
