@@ -105,7 +105,7 @@ def _entries(path: Path) -> list[JobEntry]:
         raise InputError(f"{path}: above {LARGEST:,} bytes; expected a short YAML file of jobs")
     try:
         text = path.read_text(encoding="utf-8-sig")
-        _refuse_bombs(text, path)
+        _refuse_traps(text, path)
         content = yaml.safe_load(text)
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
@@ -120,8 +120,8 @@ def _entries(path: Path) -> list[JobEntry]:
         raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more) from None
 
 
-def _refuse_bombs(text: str, path: Path) -> None:
-    """Refuse what makes a small file cost minutes or gigabytes: aliases, and nesting without end."""
+def _refuse_traps(text: str, path: Path) -> None:
+    """Refuse what makes a small file cost minutes or gigabytes, and times that YAML takes for other numbers."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -129,6 +129,10 @@ def _refuse_bombs(text: str, path: Path) -> None:
             raise InputError(f"{path}: not YAML of jobs (nested {depth} deep)")
         if isinstance(event, yaml.AliasEvent):
             raise InputError(f"{path}: YAML aliases (*name) are not read here; write the values out")
+        text_of_it = event.value if isinstance(event, yaml.ScalarEvent) and event.style is None else ""
+        if re.fullmatch(r"\d+(:\d\d)+", text_of_it):
+            # YAML reads 12:30 as 750, a number to the base of 60.
+            raise InputError(f"{path}: {text_of_it}: a time without a date; write 90m or a whole date")
 
 
 def _seconds_left(

@@ -65,8 +65,13 @@ def _run(words: Sequence[str]) -> None:
     """Dispatch; what a file's name or content has put into an error must not break its one line."""
     try:
         dispatch(words)
-    except InputError as error:
-        raise InputError("".join(sign if sign.isprintable() else "?" for sign in str(error))) from None
+    except BrokenPipeError:
+        raise
+    except (InputError, OSError) as error:
+        line = (
+            str(error) if isinstance(error, InputError) else f"{error.filename or 'file'}: {error.strerror}"
+        )
+        raise InputError("".join(sign if sign.isprintable() else "?" for sign in line)) from None
 
 
 def main() -> None:

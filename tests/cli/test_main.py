@@ -55,6 +55,15 @@ def test_commands_are_modules_with_a_main() -> None:
         assert callable(importlib.import_module(module).main)
 
 
+def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    path = lightning_csv(tmp_path, LOSSES)
+    (tmp_path / "plot.png").mkdir()
+    (tmp_path / "plot.png" / "kept").touch()
+    answer = mara("predict", str(path), "--target", "0.2", "--plot", str(tmp_path / "plot.png"))
+    assert answer.returncode == 2
+    assert re.fullmatch(r"error: .+\n", answer.stderr), answer.stderr
+
+
 def test_a_near_miss_is_suggested() -> None:
     with pytest.raises(InputError, match="did you mean advise"):
         dispatch(["advice"])
