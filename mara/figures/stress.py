@@ -24,6 +24,7 @@ DIVERGING = LinearSegmentedColormap.from_list("lara_mara", [COLOURS["lara"], "#f
 ORDER = (
     "mara",
     "index",
+    "index_matching",
     "gittins",
     "lara_slope",
     "lara_tuned",
@@ -36,6 +37,8 @@ ORDER = (
 
 
 STANDARD = "no stress"
+STRONGEST = 0.15
+"""Differences beyond this have the strongest colour, lest one extreme setting pale all others."""
 
 
 def draw(stress: pd.DataFrame, completion: pd.DataFrame) -> Drawn:
@@ -58,7 +61,7 @@ def draw(stress: pd.DataFrame, completion: pd.DataFrame) -> Drawn:
     figure, axes = panels(1, 1, 1.9 + 0.27 * len(settings))
     axis = axes[0, 0]
     shift, completed = lead.to_numpy(dtype=float), rate.to_numpy(dtype=float)
-    limit = max(0.01, float(np.nanmax(np.abs(shift))))
+    limit = min(STRONGEST, max(0.01, float(np.nanmax(np.abs(shift)))))
     norm = TwoSlopeNorm(0.0, -limit, limit)
     image = axis.pcolormesh(
         lead.to_numpy(dtype=float), cmap=DIVERGING, norm=norm, edgecolor="white", linewidth=1.0
@@ -86,7 +89,7 @@ def draw(stress: pd.DataFrame, completion: pd.DataFrame) -> Drawn:
     axis.invert_yaxis()
     for side in axis.spines.values():
         side.set_visible(False)
-    bar = figure.colorbar(image, ax=axis, location="bottom", aspect=40, pad=0.02)
+    bar = figure.colorbar(image, ax=axis, location="bottom", aspect=40, pad=0.02, extend="both")
     bar.set_label("difference to LARA / points", color=INK)
     bar.outline.set_visible(False)
     percent_axis(bar.ax, sign=True)
