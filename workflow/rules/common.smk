@@ -36,10 +36,11 @@ except SettingsError as error:
 
 STUDY = SETTINGS.study
 
+# Sets are pickled in the order of hashes: with a fixed seed, models are the same bytes in every run.
 # `python` in the rules is the interpreter that runs Snakemake, whether or not its environment is activated; in
 # an environment that Snakemake made, the package is taken from here.
 shell.prefix(
-    f'set -euo pipefail; export PATH="{Path(sys.executable).parent}:$PATH" '
+    f'set -euo pipefail; export PYTHONHASHSEED=0 PATH="{Path(sys.executable).parent}:$PATH" '
     f'PYTHONPATH="{PACKAGE.parent}${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; '
 )
 
