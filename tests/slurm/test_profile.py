@@ -15,7 +15,7 @@ import yaml
 
 from mara.curves.corpus import DATA_DIRECTORY
 from tests.slurm.cluster import NoSlurmError, running_cluster, squeue, wait_until
-from tests.workflow.project import copy_sources
+from tests.workflow.project import copy_sources, hear_ctrl_c
 
 SETTINGS = {"study": {"own_families": {"mine": "mine.parquet"}}, "tasks": {"templates": 40}}
 POOL, OWN, RECORDED = (
@@ -40,7 +40,12 @@ def start(folder: Path, *targets: str) -> subprocess.Popen[str]:
     command = f"-m snakemake --workflow-profile slurm --configfile {folder}/settings.yaml --retries 0".split()
     command += ["--slurm-init-seconds-before-status-checks", "4", "--", *targets]
     return subprocess.Popen(
-        [sys.executable, *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, *command],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=hear_ctrl_c,
     )
 
 

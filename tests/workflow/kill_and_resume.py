@@ -26,7 +26,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from tests.workflow.project import ROOT, copy_sources
+from tests.workflow.project import ROOT, copy_sources, hear_ctrl_c
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 TINY: dict[str, Any] = {
@@ -84,6 +84,7 @@ class Run:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=hear_ctrl_c,
         )
 
     def finish(self, *options: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Collection
@@ -87,6 +88,11 @@ def with_descendants(plan: Plan, first: set[str]) -> set[str]:
         found |= new
         pending += new
     return found
+
+
+def hear_ctrl_c() -> None:
+    """Undo, before a command starts, that a shell makes all it starts in the background deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def copy_sources(folder: Path, source: Path = ROOT) -> Path:
