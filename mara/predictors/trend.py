@@ -40,11 +40,16 @@ class Newest:
 
 def newest(query: Query, count: int) -> Newest:
     """Take at most the ``count`` newest points of every prefix."""
-    age = np.arange(min(count, int(query.length.max(initial=1))))[::-1]
-    unit = query.length[:, None] - 1 - age
-    loss = np.take_along_axis(query.loss, np.maximum(unit, 0), axis=1).astype(np.float64)
-    known = (unit >= 0) & np.isfinite(loss) & (loss > 0)
-    return Newest(unit.astype(np.float64), np.log(np.where(known, loss, 1.0)), known, age.astype(np.float64))
+    return newest_points(query.loss, query.length, count)
+
+
+def newest_points(loss: NDArray, length: NDArray[np.integer], count: int) -> Newest:
+    """Take at most the ``count`` newest points of prefixes of length (B,) of losses (B, N)."""
+    age = np.arange(min(count, int(length.max(initial=1))))[::-1]
+    unit = length[:, None] - 1 - age
+    seen = np.take_along_axis(loss, np.maximum(unit, 0), axis=1).astype(np.float64)
+    known = (unit >= 0) & np.isfinite(seen) & (seen > 0)
+    return Newest(unit.astype(np.float64), np.log(np.where(known, seen, 1.0)), known, age.astype(np.float64))
 
 
 def newest_smoothed(query: Query) -> Floats:

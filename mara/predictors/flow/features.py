@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mara.predictors.flow.trajectory import KNOT, SMOOTHED, tidy_log
 from mara.predictors.forecast import Query
 from mara.predictors.kalman import Kalman
+from mara.predictors.trend import newest_points
 
 LAG = np.array([0, 1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 181], dtype=np.int64)
 """Edges of the bins of lags: the newest points one by one, older ones in ever longer means."""
@@ -230,12 +231,9 @@ def _filtered(
     loss: NDArray, size: NDArray[np.int64], level: NDArray[np.float64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Mean relative to the level and deviation (B, K) of the log-loss at the knots by the Kalman filter."""
-    age = np.arange(min(FILTERED, int(size.max(initial=1))))[::-1]
-    unit = size[:, None] - 1 - age
-    seen = np.take_along_axis(loss, np.maximum(unit, 0), axis=1).astype(np.float64)
-    known = (unit >= 0) & np.isfinite(seen) & (seen > 0)
-    log_loss = np.log(np.where(known, seen, 1.0)) - level[:, None]
+    points = newest_points(loss, size, FILTERED)
+    log_loss = points.log_loss - level[:, None]
     units = size.astype(np.float64) - 1.0
-    mean, deviation = Kalman().moments(unit.astype(np.float64), log_loss, known, units, KNOT)
+    mean, deviation = Kalman().moments(points.unit, log_loss, points.known, units, KNOT)
     mean = np.clip(mean, -_FARTHEST_TREND, _FARTHEST_TREND)
     return mean.astype(np.float32), np.minimum(deviation, _FARTHEST_TREND).astype(np.float32)
