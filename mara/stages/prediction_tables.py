@@ -1,4 +1,4 @@
-"""Turn the scores of all cases into tables: errors with intervals, paired differences, calibration."""
+"""Turn the scores of all cases into tables: errors with intervals, paired differences, calibration; and the cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def prediction_row(name: str, frame: pd.DataFrame, settings: EvaluationSettings)
         else:
             defined = by_case[score][np.isfinite(by_case[score])]
             row[score] = float(defined.mean()) if defined.size else float("nan")
-    return row | {"ms_per_curve": float(frame["ms_per_curve"].iloc[0])}
+    return row
 
 
 def prefix_rows(name: str, frame: pd.DataFrame, settings: EvaluationSettings) -> list[dict[str, object]]:
@@ -111,13 +111,18 @@ def calibration_rows(name: str, frame: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Write ``prediction.csv``, ``prediction_by_prefix.csv``, ``prediction_differences.csv``, ``calibration.csv``."""
+    """Write ``prediction.csv``, ``prediction_by_prefix.csv``, ``prediction_differences.csv``, ``calibration.csv``.
+
+    What forecasts cost goes into ``prediction_cost.csv``, so that the other tables do not depend on a clock.
+    """
     parser = stage_parser(__doc__)
     parser.add_argument("--scores", nargs="+", type=Path, required=True)
+    parser.add_argument("--costs", nargs="+", type=Path, required=True)
     parser.add_argument("--prediction", type=Path, required=True)
     parser.add_argument("--by-prefix", type=Path, required=True)
     parser.add_argument("--differences", type=Path, required=True)
     parser.add_argument("--calibration", type=Path, required=True)
+    parser.add_argument("--cost", type=Path, required=True)
     arguments = parser.parse_args()
     settings = read_settings(EvaluationSettings, arguments.settings)
     files: dict[str, list[pd.DataFrame]] = {}
@@ -139,14 +144,15 @@ def main() -> None:
             if name.startswith(("flow", "direct")):
                 others = {other: rows for other, rows in of_family.items() if other != name}
                 differences += difference_rows(name, frame, others, settings)
-    for path, rows in (
-        (arguments.prediction, prediction),
-        (arguments.by_prefix, by_prefix),
-        (arguments.differences, differences),
-        (arguments.calibration, calibration),
+    for path, table in (
+        (arguments.prediction, pd.DataFrame(prediction)),
+        (arguments.by_prefix, pd.DataFrame(by_prefix)),
+        (arguments.differences, pd.DataFrame(differences)),
+        (arguments.calibration, pd.DataFrame(calibration)),
+        (arguments.cost, pd.concat(map(pd.read_csv, arguments.costs))),
     ):
         with atomic_path(path) as temporary:
-            pd.DataFrame(rows).to_csv(temporary, index=False)
+            table.to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Ask one predictor about every case of the protocol, on the test split and the held-out families.
 
-``ms_per_curve`` is processor time a forecast, all in all: a measurement, so it differs between runs.
+What it cost is kept apart from the scores: ``ms_per_curve``, processor time a forecast, differs between runs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from mara.predictors.registry import load_predictor
 
 
 def main() -> None:
-    """Write one row a case: what it is, its scores, its probability integral and the time a forecast took."""
+    """Write one row a case (what it is, its scores, its probability integral), and one row of what all cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--predictor", required=True)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--own", nargs=2, metavar=("FAMILY", "FILE"), help="score on an own family alone")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--cost", type=Path, required=True)
     arguments = parser.parse_args()
     predictor = load_predictor(arguments.predictor, arguments.model)
     corpus = read_curves(Path(arguments.own[1]), arguments.own[0]) if arguments.own else load_corpus()
@@ -47,12 +48,19 @@ def main() -> None:
             "reached": np.isfinite(cases.truth),
             "pit_lower": lower,
             "pit_upper": upper,
-            "ms_per_curve": 1e3 * elapsed / len(cases),
             **scores(forecast, cases),
         }
     )
     with atomic_path(arguments.output) as temporary:
         frame.to_parquet(temporary, index=False)
+    cost = {
+        "predictor": arguments.predictor,
+        "curves": arguments.own[0] if arguments.own else "corpus",
+        "n_cases": len(cases),
+        "ms_per_curve": 1e3 * elapsed / len(cases),
+    }
+    with atomic_path(arguments.cost) as temporary:
+        pd.DataFrame([cost]).to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ and signals from the seed; with no kills it compares two undisturbed runs. Betwe
 ``--unlock`` after a SIGKILL.
 
 All files count byte for byte but logs, benchmarks, the table of run times, provenance, what binds them (report,
-summary, figures of run times), the column with the time a forecast took, and the half-written temporary files that
-a SIGKILL leaves behind.
+summary, figures of run times), what forecasts cost, and the half-written temporary files that a SIGKILL leaves
+behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 
 from tests.workflow.project import ROOT, copy_sources, hear_ctrl_c
@@ -48,8 +47,8 @@ TARGETS = (
     "results/forecasts/wls/validation",
     "results/tables/corpus.csv",
 )
-TIMED = ("logs", "benchmarks", ".code", "provenance.json", "report.html", "summary.md", "runtime")
-TIMED_COLUMN = "ms_per_curve"
+TIMED = ("logs", "benchmarks", ".code", "provenance.json", "report.html", "summary.md")
+TIMED_NAMES = ("runtime", "prediction_cost")
 
 
 def fingerprints(results: Path) -> dict[str, str]:
@@ -57,13 +56,9 @@ def fingerprints(results: Path) -> dict[str, str]:
     found = {}
     for path in sorted(p for p in results.rglob("*") if p.is_file()):
         place = path.relative_to(results)
-        if place.parts[0] in TIMED or place.stem in TIMED or ".part" in path.suffixes:
-            continue
-        content = path.read_bytes()
-        if path.suffix in (".csv", ".parquet") and TIMED_COLUMN.encode() in content:
-            frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-            content = frame.drop(columns=TIMED_COLUMN).to_csv().encode()
-        found[str(place)] = hashlib.sha256(content).hexdigest()
+        timed = place.parts[0] in TIMED or place.stem in TIMED_NAMES or ".cost" in path.suffixes
+        if not timed and ".part" not in path.suffixes:
+            found[str(place)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
 

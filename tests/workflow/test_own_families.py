@@ -114,14 +114,19 @@ def test_the_stages_run_on_the_family(tmp_path: Path, corpus: Corpus, run: Calla
     run(tabulate, *asked, "--pool", pool, "--curves", own, "--output", tmp_path / "table")
     assert len(ForecastTable.load(tmp_path / "table").offset) == 41
     scores = tmp_path / "mine" / "wls.parquet"
-    run(score_predictor, *asked, "--own", "mine", own, "--output", scores)
+    cost = tmp_path / "mine" / "wls.cost.csv"
+    run(score_predictor, *asked, "--own", "mine", own, "--output", scores, "--cost", cost)
     vision = tmp_path / "vision" / "wls.parquet"
     vision.parent.mkdir()
     pd.read_parquet(scores).assign(family="vision").to_parquet(vision)
     tables = [tmp_path / f"{name}.csv" for name in ("prediction", "differences", "calibration", "prefixes")]
     options = zip(("--prediction", "--differences", "--calibration", "--by-prefix"), tables, strict=True)
-    words = [word for option in options for word in option]
-    run(prediction_tables, "--settings", '{"resamples": 100}', "--scores", scores, vision, *words)
+    written = [word for option in options for word in option]
+    costs = ("--costs", cost, "--cost", tmp_path / "cost.csv")
+    run(prediction_tables, "--settings", '{"resamples": 100}', "--scores", scores, vision, *written, *costs)
+    (row,) = pd.read_csv(tmp_path / "cost.csv").to_dict("records")
+    assert (row["predictor"], row["curves"], row["n_cases"]) == ("wls", "mine", len(pd.read_parquet(scores)))
+    assert row["ms_per_curve"] > 0
     prediction = pd.read_csv(tables[0])
     assert prediction[["family", "split"]].to_numpy().tolist() == [
         ["mine", "held_out"],

@@ -88,7 +88,8 @@ rule prediction_scores:
         predictor_code("stages.score_predictor"),
         model="results/predictors/{predictor}/model",
     output:
-        "results/scores/{predictor}.parquet",
+        scores="results/scores/{predictor}.parquet",
+        cost="results/scores/{predictor}.cost.csv",
     log:
         "results/logs/prediction_scores/{predictor}.log",
     benchmark:
@@ -103,7 +104,7 @@ rule prediction_scores:
         own="",
     shell:
         "python -m mara.stages.score_predictor --predictor {wildcards.predictor} --model {input.model} "
-        "{params.own} --output {output} > {log} 2>&1"
+        "{params.own} --output {output.scores} --cost {output.cost} > {log} 2>&1"
 
 
 use rule prediction_scores as own_prediction_scores with:
@@ -112,7 +113,8 @@ use rule prediction_scores as own_prediction_scores with:
         lambda wildcards: pool_curves(wildcards.family),
         model="results/predictors/{predictor}/model",
     output:
-        "results/scores/{family}/{predictor}.parquet",
+        scores="results/scores/{family}/{predictor}.parquet",
+        cost="results/scores/{family}/{predictor}.cost.csv",
     log:
         "results/logs/prediction_scores/{family}/{predictor}.log",
     benchmark:
@@ -121,21 +123,25 @@ use rule prediction_scores as own_prediction_scores with:
         own=lambda wildcards: f"--own {wildcards.family} {pool_curves(wildcards.family)}",
 
 
+# What is scored: every predictor on the corpus, and on each own family.
+SCORED = [
+    *STUDY.predictors,
+    *expand("{family}/{predictor}", family=STUDY.own_families, predictor=STUDY.predictors),
+]
+
+
 rule prediction_tables:
     """Tabulate the prediction errors with intervals and paired differences."""
     input:
         code("stages.prediction_tables"),
-        scores=expand("results/scores/{predictor}.parquet", predictor=STUDY.predictors)
-        + expand(
-            "results/scores/{family}/{predictor}.parquet",
-            family=STUDY.own_families,
-            predictor=STUDY.predictors,
-        ),
+        scores=[f"results/scores/{scored}.parquet" for scored in SCORED],
+        costs=[f"results/scores/{scored}.cost.csv" for scored in SCORED],
     output:
         prediction="results/tables/prediction.csv",
         by_prefix="results/tables/prediction_by_prefix.csv",
         differences="results/tables/prediction_differences.csv",
         calibration="results/tables/calibration.csv",
+        cost="results/tables/prediction_cost.csv",
     log:
         "results/logs/prediction_tables.log",
     benchmark:
@@ -150,8 +156,8 @@ rule prediction_tables:
         settings=as_json(SETTINGS.evaluation),
     shell:
         "python -m mara.stages.prediction_tables --settings {params.settings:q} --scores {input.scores} "
-        "--prediction {output.prediction} --by-prefix {output.by_prefix} --differences {output.differences} "
-        "--calibration {output.calibration} > {log} 2>&1"
+        "--costs {input.costs} --prediction {output.prediction} --by-prefix {output.by_prefix} --differences {output.differences} "
+        "--calibration {output.calibration} --cost {output.cost} > {log} 2>&1"
 
 
 rule claims:
