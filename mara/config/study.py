@@ -45,9 +45,9 @@ class Episodes(Section):
     """Episodes on which the arrival rate of the training load is found."""
     validation: int = Field(200, ge=1)
     """Episodes on which choices between variants are made."""
-    test: int = Field(240, ge=1)
+    test: int = Field(1000, ge=1)
     """Episodes of every test setting; looked at by the final evaluation only."""
-    stress: int = Field(80, ge=1)
+    stress: int = Field(200, ge=1)
     """Episodes of every stress setting; a larger cluster, with more tasks an episode, gets fewer."""
     bound: int = Field(60, ge=1)
     """The first of the test episodes for which the clairvoyant optimum is computed."""
