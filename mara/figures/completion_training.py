@@ -29,7 +29,7 @@ def draw(completion: pd.DataFrame) -> Drawn:
         for method, rate in PUBLISHED.items():
             axis.axvline(rate, color=colour(method), linestyle=(0, (2, 2)), linewidth=1.2)
             axis.annotate(
-                f"{display_name(method)}, published",
+                "published",
                 (rate, len(part) - 0.45),
                 xytext=(-3, 0) if method == "lara" else (3, 0),
                 textcoords="offset points",
@@ -54,7 +54,8 @@ def _title(rows: pd.DataFrame) -> str:
 def _caption(rows: pd.DataFrame) -> str:
     return (
         "Share of the arrived tasks that reach their target by their deadline, at the rate at which LARA "
-        "completes 54.92 % of the tasks on calibration episodes. Dotted: the published values; solid line: "
+        "completes 54.92 % of the tasks on calibration episodes. Dotted: published for "
+        "LARA (left) and MARA; solid line: "
         f"the clairvoyant optimum (n = {span(rows['n_episodes'].nsmallest(1))} episodes where it is "
         "computed). Lines on the bars are 95 % intervals over curve groups and training seeds; n = "
         f"{span(rows['n_episodes'].nlargest(1))} episodes, {span(rows['n_groups'].nlargest(1))} groups, up "
