@@ -13,6 +13,7 @@ SUITE_TABLES = (
     "effects",
     "attribution",
     "ablation",
+    "history",
     "stress",
     "fairness",
     "fairness_groups",
@@ -44,8 +45,11 @@ class EvaluationSettings(Section):
     main_workload: str = "supervised"
     """The workload on which the claims about the training load, heavier loads and attribution are judged."""
 
-    unshaped: str = "mara_no_shaping"
-    """The ablation trained without the log-progress potential."""
+    shaped: str = "mara_scratch"
+    """The variant that learns from nothing with the log-progress potential, one half of the pair that C6 compares."""
+
+    unshaped: str = "mara_scratch_no_shaping"
+    """The other half: the same training without the potential."""
 
     identity_tolerance: float = Field(1e-9, gt=0.0)
     """Largest error of the shaping identity, in tasks per episode, that counts as rounding."""

@@ -33,7 +33,7 @@ class LookaheadSettings(Section):
 
     rounds: int = Field(1, ge=1)
     """Rounds of labelling and regression; from the second on the states are those that the policy itself visits."""
-    states: int = Field(4_000, ge=1)
+    states: int = Field(2_000, ge=1)
     """States at which deviations are tried, in all rounds together."""
     deviations: int = Field(16, ge=1)
     """Deviations (node, task) tried in each state."""
@@ -113,13 +113,18 @@ class MatSettings(Section):
     network: NetworkSettings = NetworkSettings()
     """Shape of the network."""
     warm_start: Literal["prior", "imitation", "none"] = "prior"
-    """Where learning begins: the index as a prior in the logits, a clone of the index, or nothing."""
+    """Where learning begins: the index as a prior in the logits, a clone of the index, or nothing. With nothing the
+    index is hidden from the network's inputs as well, and PPO alone teaches it by the settings of `scratch`."""
     lookahead: LookaheadSettings | None = LookaheadSettings()
     """Policy improvement by look-ahead; null skips it."""
     imitation: ImitationSettings = ImitationSettings()
     """Used with `warm_start: imitation`."""
     ppo: PpoSettings = PpoSettings()
     """Polish by policy gradients."""
+    scratch: PpoSettings = PpoSettings(
+        updates=24, episodes=32, epochs=1, learning_rate=5e-3, gae_lambda=0.9, entropy=3e-4, target_kl=0.2
+    )
+    """The same with `warm_start: none`; of what costs the same, many episodes seen once teach most."""
     mask: bool = True
     """Forbid tasks that earlier nodes took; without it a clash leaves the later node idle."""
     shaping: bool = True

@@ -17,6 +17,9 @@ def ablation_rows(
 ) -> pd.DataFrame:
     """Pooled completion rows with the paired difference to the whole of MARA, Holm-corrected.
 
+    The row of the unshaped variant also has ``shaped_minus_unshaped`` with its interval: the completion of its
+    shaped twin less its own, paired. In other rows, and where the twin was not run, it is unknown.
+
     Args:
         outcomes: MARA, LARA and the ablated methods in one setting.
         parts: predictor and allocator of every method.
@@ -35,6 +38,8 @@ def ablation_rows(
             pair = outcomes.resample([method, whole], "group")
             difference = pair.interval([1.0, -1.0], outcomes.settings.confidence)
             p_value = pair.p_value([1.0, -1.0])
+        twins = method == outcomes.settings.unshaped and outcomes.settings.shaped in outcomes.methods
+        feedback = shaped_minus_unshaped(outcomes) if twins else Interval(*[float("nan")] * 3)
         added.append(
             {
                 "method": method,
@@ -43,6 +48,9 @@ def ablation_rows(
                 "mara_low": difference.low,
                 "mara_high": difference.high,
                 "p_value": p_value,
+                "shaped_minus_unshaped": feedback.estimate,
+                "shaped_low": feedback.low,
+                "shaped_high": feedback.high,
             }
         )
     table = completion_rows(outcomes, parts)
@@ -51,3 +59,10 @@ def ablation_rows(
     )
     table["p_holm"] = holm(table["p_value"].where(table["label"] != ""))
     return table
+
+
+def shaped_minus_unshaped(outcomes: PairedOutcomes) -> Interval:
+    """What the log-progress potential does to learning: completion with it less without it, same budget."""
+    settings = outcomes.settings
+    pair = outcomes.resample([settings.shaped, settings.unshaped], "group")
+    return pair.interval([1.0, -1.0], settings.confidence)

@@ -139,7 +139,7 @@ C5 = Statement(
 )
 C6 = Statement(
     "C6",
-    "log-progress shaping: shaped minus unshaped completion",
+    "log-progress shaping: completion learned from nothing with it less without it",
     "completion",
     "intermediate feedback, objective unchanged",
     "holds if the shaped return equals the return less the potential of the first state within rounding, the "
@@ -330,26 +330,30 @@ def attribution_claim(effects: pd.DataFrame, settings: EvaluationSettings) -> Ve
 
 
 def shaping_claim(shaping: pd.DataFrame, ablation: pd.DataFrame, settings: EvaluationSettings) -> Verdict:
-    """C6, from ``shaping.csv`` (the identity, one row) and ``ablation.csv`` (trained without shaping).
+    """C6, from ``shaping.csv`` (the identity, one row) and ``ablation.csv`` (trained with and without shaping).
 
     ``shaping.csv`` has columns episodes, identity_error (largest |shaped return - (return - potential of
     the first state)| over episodes), control_error (the same with a non-zero terminal potential),
     feedback_shaped and feedback_plain (shares of slots whose reward is not zero).
     """
     rows = rows_where(ablation, method=settings.unshaped, train_seed=POOLED)
+    twins = rows_where(ablation, method=settings.shaped, train_seed=POOLED)
     if len(shaping) != 1:
         return C6.unmeasured("shaping.csv")
-    if len(rows) != 1:
-        return C6.unmeasured(f"ablation.csv: method={settings.unshaped}")
-    check, row = shaping.iloc[0], rows.iloc[0]
-    gain = Interval(-float(row["difference_to_mara"]), -float(row["mara_high"]), -float(row["mara_low"]))
+    for name, found in ((settings.shaped, twins), (settings.unshaped, rows)):
+        if len(found) != 1:
+            return C6.unmeasured(f"ablation.csv: method={name}")
+    check, row, twin = shaping.iloc[0], rows.iloc[0], twins.iloc[0]
+    gain = Interval(*(float(row[c]) for c in ("shaped_minus_unshaped", "shaped_low", "shaped_high")))
     exact = float(check["identity_error"]) <= settings.identity_tolerance
     sensitive = float(check["control_error"]) > settings.identity_tolerance
     shaped, plain = float(check["feedback_shaped"]), float(check["feedback_plain"])
     note = (
         f"largest error of the identity {float(check['identity_error']):.1e} in {int(check['episodes'])} "
         f"episodes (with a non-zero terminal potential {float(check['control_error']):.2g}); feedback in "
-        f"{shaped:.1%} of slots, without shaping in {plain:.1%}"
+        f"{shaped:.1%} of slots, without shaping in {plain:.1%}; from nothing the same training reaches "
+        f"{float(twin['completion_rate']):.4f} with shaping, {float(row['completion_rate']):.4f} without: "
+        f"{_feedback(gain)}"
     )
     return C6.verdict(
         gain,
@@ -358,6 +362,14 @@ def shaping_claim(shaping: pd.DataFrame, ablation: pd.DataFrame, settings: Evalu
         f"shaping.csv; ablation.csv: method={settings.unshaped}",
         note,
     )
+
+
+def _feedback(gain: Interval) -> str:
+    if above_zero(gain):
+        return "the feedback helps learning"
+    if np.isfinite(gain.high) and gain.high < 0.0:
+        return "the feedback harms learning"
+    return "no effect on learning beyond chance"
 
 
 def losses(comparisons: pd.DataFrame) -> pd.DataFrame:

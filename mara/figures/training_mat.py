@@ -12,8 +12,8 @@ MOST = 8
 
 
 def draw(training: pd.DataFrame) -> Drawn:
-    """A panel for each phase and metric; thin lines are training seeds, the thick one their mean."""
-    need(training, "any step")
+    """A panel for each phase and metric of MARA; thin lines are training seeds, the thick one their mean."""
+    training = need(training[training["method"] == "mara"], "method=mara")
     steps = training.groupby(["phase", "metric"], sort=False)["step"].nunique()
     kept = set(steps[steps > 1].sort_values(ascending=False, kind="stable").index[:MOST])
     shown = [key for key in steps.index if key in kept] or list(steps.index[:MOST])

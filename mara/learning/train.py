@@ -6,8 +6,8 @@ Phases, each with rows of its own in the training log:
   pairs      regression of look-ahead advantages on the pair of task and node alone: few weights
   lookahead  the same with the whole network
   trust      after each of the two, how far what was learned is to be trusted, by training episodes
-  ppo        polish by policy gradients
-  selection  whether what PPO made is kept
+  ppo        polish by policy gradients; with ``warm_start: none`` the whole of learning
+  selection  whether what PPO made is kept, where there was a policy before
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Training:
         self.generator = torch.Generator().manual_seed(seed)
         network = build_network(settings, self.generator)
         self.policy = MatPolicy(network, settings, courses[0].weights)
-        self.optimizer = torch.optim.Adam(network.parameters(), lr=settings.ppo.learning_rate, eps=1e-5)
+        self.ppo = settings.scratch if settings.warm_start == "none" else settings.ppo
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=self.ppo.learning_rate, eps=1e-5)
         self.norm = ValueNorm()
         self.rows: list[dict[str, Any]] = []
         self.done = 0
@@ -145,8 +146,9 @@ class Training:
             phases.append(self._imitate)
         if self.settings.lookahead is not None:
             phases += [self._look_ahead] * self.settings.lookahead.rounds
-        if self.settings.ppo.updates:
-            phases += [self._ppo] * self.settings.ppo.updates + [self._keep_the_better]
+        phases += [self._ppo] * self.ppo.updates
+        if self.ppo.updates and self.settings.warm_start != "none":
+            phases.append(self._keep_the_better)
         while self.done < len(phases):
             phases[self.done]()
             self.done += 1
@@ -206,7 +208,7 @@ class Training:
         return result
 
     def _ppo(self) -> None:
-        settings = self.settings.ppo
+        settings = self.ppo
         if self.before_ppo is None:
             self.before_ppo = self._weights()
             if self.settings.warm_start == "prior":
@@ -215,14 +217,18 @@ class Training:
         episodes = self.rng.integers(world.trace.episodes, size=settings.episodes)
         rollout = play(world, self.policy, self.norm, episodes, settings, self.generator)
         measured = update(self.network, self.optimizer, rollout, settings, self.generator)
-        row: dict[str, Any] = {"phase": "ppo", "step": self.done, "return": rollout.total}
-        row |= {"shaped_return": rollout.shaped_total, "explained_variance": rollout.explained}
+        row: dict[str, Any] = {"phase": "ppo", "step": self.done, "slots": len(rollout.picks)}
+        row |= {"return": rollout.total, "shaped_return": rollout.shaped_total}
+        row |= {
+            "completion": rollout.total * settings.episodes / world.episodes.arrival.size,
+            "explained_variance": rollout.explained,
+        }
         self.log(row | measured)
 
     def _keep_the_better(self) -> None:
         """Keep what PPO made only if it is surely better on training episodes than what it started from."""
         assert self.before_ppo is not None
-        after, episodes = self._weights(), self.settings.ppo.selection_episodes
+        after, episodes = self._weights(), self.ppo.selection_episodes
         new, old = (self._completions(weights, episodes) for weights in (after, self.before_ppo))
         kept = surely_better(new, old)
         self.network.load_state_dict(after if kept else self.before_ppo)

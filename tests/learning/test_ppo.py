@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from mara.allocators.mat.decoding import decode, greedy
+from mara.allocators.mat.features import INDEX_IN_PAIR, INDEX_IN_TASK
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.mask import MaskState
 from mara.allocators.mat.policy import MatPolicy, build_network
@@ -132,6 +133,39 @@ def test_log_holds_the_curves_of_every_phase(tmp_path):
     assert len(ppo) == 2
     for name in ("return", "shaped_return", "approx_kl", "clip_fraction", "explained_variance", "entropy"):
         assert all(np.isfinite(float(row[name])) for row in ppo), name
+
+
+def test_from_nothing_ppo_is_the_whole_of_learning_and_its_policy_is_kept(tmp_path):
+    settings = MatSettings(
+        network=SMALL, warm_start="none", lookahead=None, scratch=PPO, ppo=PpoSettings(updates=9)
+    )
+    course = make_course()
+    policy = train_mat([course], settings, 3, tmp_path / "log.csv")
+    rows = list(csv.DictReader((tmp_path / "log.csv").open()))
+    assert [row["phase"] for row in rows] == ["ppo"] * PPO.updates
+    assert all(0 < float(row["completion"]) <= 1 and int(row["slots"]) > 0 for row in rows)
+    untrained = build_network(settings, torch.Generator().manual_seed(3))
+    assert not torch.equal(policy.network.bias[-1].weight, untrained.bias[-1].weight)
+
+
+@pytest.mark.parametrize(("warm_start", "seen"), [("none", False), ("imitation", True)])
+def test_who_learns_from_nothing_does_not_see_the_index(warm_start, seen):
+    settings = MatSettings(network=SMALL, warm_start=warm_start)
+    network, (_, rollout) = build_network(settings, torch.Generator().manual_seed(0)), roll_out()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+        whole = rollout.observation
+        task, pair = whole.task.clone(), whole.pair.clone()
+        task[..., list(INDEX_IN_TASK)] += 1.0
+        pair[..., list(INDEX_IN_PAIR)] += 1.0
+        for other in (
+            whole._replace(task=task),
+            whole._replace(pair=pair),
+            whole._replace(prior=2 * whole.prior),
+        ):
+            a, b = (network.logits(network.encode(o), rollout.picks) for o in (whole, other))
+            assert torch.equal(a, b) != seen
 
 
 def test_a_gain_is_believed_only_beyond_its_noise():

@@ -66,6 +66,9 @@ PAIR_FEATURES = (
     "fall of P(R <= s T) if it waits 16 slots",
     "log of the Gittins index at s T units, / 4",
 )
+INDEX_IN_TASK = (14,)
+INDEX_IN_PAIR = (1, 4)
+"""Columns that come from the index policy; hidden where learning begins with nothing."""
 _SHARED = (18, 2, 12, 13)  # the task features that the last of these repeat
 SETTING_FEATURES = (
     "log2(1 + active tasks per node) / 4",

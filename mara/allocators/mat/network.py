@@ -126,15 +126,21 @@ class MatNetwork(nn.Module):
         sizes: numbers (F, G, P, S) of task, node, pair and setting features.
         prior: whether the index stands in the logits.
         autoregressive: whether a node sees the picks before it; otherwise the heads are independent.
+        hidden: task and pair features that the network does not see; with any, it does not see the prior either.
     """
 
     def __init__(
-        self, settings: NetworkSettings, sizes: tuple[int, int, int, int], prior: bool, autoregressive: bool
+        self,
+        settings: NetworkSettings,
+        sizes: tuple[int, int, int, int],
+        prior: bool,
+        autoregressive: bool,
+        hidden: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
     ) -> None:
         super().__init__()
         tasks, nodes, pairs, setting = sizes
         width = settings.width
-        self.width, self.prior, self.autoregressive = width, prior, autoregressive
+        self.width, self.prior, self.autoregressive, self.hidden = width, prior, autoregressive, hidden
         self.idle_margin = settings.idle_margin
         self.embed_task = _perceptron(tasks + setting, 2 * width, width)
         self.embed_node = _perceptron(nodes + setting, 2 * width, width)
@@ -156,7 +162,10 @@ class MatNetwork(nn.Module):
 
     def static(self, observation: Observation) -> Tensor:
         """The part of the logits (B, M, K + 1) that depends on nothing but task and node: the prior and the bias."""
-        logits = self.bias(torch.cat([observation.pair, observation.prior[..., None]], dim=-1)).squeeze(-1)
+        pair = torch.cat([observation.pair, observation.prior[..., None]], dim=-1)
+        if self.hidden[1]:
+            pair[..., [*self.hidden[1], -1]] = 0.0
+        logits = self.bias(pair).squeeze(-1)
         idle = logits.new_zeros(*logits.shape[:2], 1)
         if self.prior:
             logits, idle = logits + self.gain * observation.prior, idle - self.gain * self.idle_margin
@@ -168,6 +177,8 @@ class MatNetwork(nn.Module):
         nodes = observation.up.shape[1]
         setting = observation.setting[:, None]
         task = torch.cat([observation.task, setting.expand(-1, candidates, -1)], dim=-1)
+        if self.hidden[0]:
+            task[..., list(self.hidden[0])] = 0.0
         node = torch.cat([observation.node, setting.expand(-1, nodes, -1)], dim=-1)
         x = torch.cat([self.embed_task(task), self.embed_node(node)], dim=1)
         visible = functional.pad(observation.present, (0, nodes), value=True)

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from mara.allocators.mat.features import SIZES
+from mara.allocators.mat.features import INDEX_IN_PAIR, INDEX_IN_TASK, SIZES
 from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.mask import MaskState
@@ -37,7 +37,9 @@ def build_network(settings: MatSettings, generator: torch.Generator) -> MatNetwo
     """Make a network with weights drawn from ``generator``."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-        return MatNetwork(settings.network, SIZES, settings.warm_start == "prior", settings.autoregressive)
+        prior = settings.warm_start == "prior"
+        hidden = (INDEX_IN_TASK, INDEX_IN_PAIR) if settings.warm_start == "none" else ((), ())
+        return MatNetwork(settings.network, SIZES, prior, settings.autoregressive, hidden)
 
 
 @dataclass(frozen=True)
