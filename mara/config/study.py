@@ -24,13 +24,13 @@ Load = Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)]
 class Seeds(Section):
     """Where all randomness comes from. Every use draws from a stream of its own, named after its purpose."""
 
-    workload: Seed = 1
+    workload: Seed = 11
     """Task pools and traces of training, calibration and validation."""
-    predictors: Seed = 2
+    predictors: Seed = 12
     """Initial weights, batches and sampled paths of the predictors."""
-    allocators: Seed = 3
+    allocators: Seed = 13
     """Tuning of the allocators that have weights, and lots drawn by policies."""
-    test: Seed = 20261130
+    test: Seed = 20261201
     """Task pools and traces of the test settings; nothing is chosen on them."""
 
 
@@ -138,9 +138,9 @@ class StudySettings(Section):
     take turns with the simulator's."""
     seeds: Seeds = Seeds()
     """Seeds of everything but the learned allocator."""
-    train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
+    train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3, 4, 5)
     """Seeds of the learned allocator: each is one whole training."""
-    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1,)
+    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
     """Seeds of its variants in the attribution and ablation suites."""
     episodes: Episodes = Episodes()
     """Numbers of episodes."""
@@ -184,16 +184,32 @@ class StudySettings(Section):
         "index_oracle",
         "mara_wls",
         "mara",
+        "mara_oracle",
     )
     """Methods of the predictor x allocator factorial at the training load; empty leaves the suite out."""
     ablation: tuple[str, ...] = (
         "lara",
         "mara",
-        "mara_no_shaping",
+        "mara_scratch",
+        "mara_scratch_no_shaping",
         "mara_no_mask",
+        "mara_independent",
         "mara_no_deadline",
     )
     """Methods of the ablation at the training load; empty leaves the suite out."""
+    history: tuple[str, ...] = (
+        "lara",
+        "index",
+        "index_history_0",
+        "index_history_1",
+        "index_history",
+        "mara",
+        "mara_history",
+    )
+    """Methods with and without earlier runs at the training load, on all families; empty leaves the suite out."""
+    history_refresh: float = Field(0.1, ge=0, le=1)
+    """Forecasts that know earlier runs are made when a task's units have grown by this share; in between, the
+    last one is carried on."""
     scenarios: dict[ScenarioName, Scenario] = Field(default_factory=lambda: dict(SCENARIOS))
     """Settings that differ from the standard one, by name."""
     stress_scenarios: tuple[str, ...] = tuple(name for name, row in SCENARIOS.items() if not row.mix)
@@ -222,6 +238,7 @@ class StudySettings(Section):
             ("methods", METHODS),
             ("attribution", METHODS),
             ("ablation", METHODS),
+            ("history", METHODS),
             ("stress", METHODS),
             ("fairness", METHODS),
         ):
