@@ -54,11 +54,16 @@ METHODS: dict[str, Method] = {
     "mara_oracle": Method("mat", "oracle", "trained"),
 }
 
+FROM_NOTHING: dict[str, object] = {"warm_start": "none", "lookahead": None}
+
 MAT_VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
-    "mara_no_shaping": ("reward without the log-progress potential", {"shaping": False}),
+    "mara_scratch": ("learned from nothing by PPO alone", FROM_NOTHING),
+    "mara_scratch_no_shaping": (
+        "learned from nothing, reward without the log-progress potential",
+        FROM_NOTHING | {"shaping": False},
+    ),
     "mara_no_mask": ("nodes may clash: no mask on what earlier nodes took", {"mask": False}),
     "mara_independent": ("independent heads: nodes do not see earlier picks", {"autoregressive": False}),
-    "mara_no_warm_start": ("learning begins without the index", {"warm_start": "none"}),
     "mara_no_deadline": ("forecasts without the deadline as an input", {}),
 }
 """Ablations of ``mara``: what is changed, in words and as settings of the transformer."""

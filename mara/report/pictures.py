@@ -29,6 +29,7 @@ ORDER = (
     "gantt",
     "training_flow",
     "training_mat",
+    "training_shaping",
     "sample_curves",
     "runtime",
     "dag",

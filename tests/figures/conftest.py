@@ -48,7 +48,7 @@ def tables() -> dict[str, pd.DataFrame | str]:
     )
     attribution = attribution_rows()
     ablation = completion_rows(
-        "ablation", "supervised", 1.0, ("mara", "lara", "mara_no_mask", "mara_no_shaping")
+        "ablation", "supervised", 1.0, ("mara", "lara", "mara_no_mask", "mara_scratch_no_shaping")
     )
     ablation = ablation[ablation["train_seed"] == "all"].assign(
         label=["", "", "no feasibility mask", "no shaping"],
@@ -78,6 +78,10 @@ def tables() -> dict[str, pd.DataFrame | str]:
         ),
         "training_mat": long_rows(
             rng, ("1", "2", "3"), ("imitation", "ppo"), ("completion_rate", "entropy", "approx_kl")
+        ).assign(method="mara"),
+        "training_shaping": pd.concat(
+            long_rows(rng, ("1", "2"), ("ppo",), ("completion", "slots")).assign(method=method)
+            for method in ("mara_scratch", "mara_scratch_no_shaping")
         ),
         "runtime": pd.DataFrame(
             {

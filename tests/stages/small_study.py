@@ -41,7 +41,7 @@ PLACES = (
 )
 METHODS = {
     "attribution": ("lara", "lara_flow", "mara_wls", "mara"),
-    "ablation": ("lara", "mara", "mara_no_shaping"),
+    "ablation": ("lara", "mara", "mara_scratch", "mara_scratch_no_shaping"),
 }
 PLAYERS = {
     "lara": ("lara", "poor"),
@@ -49,7 +49,8 @@ PLAYERS = {
     "edf": ("edf", "none"),
     "mara_wls": ("index", "poor"),
     "mara": ("index", "good"),
-    "mara_no_shaping": ("index", "good"),
+    "mara_scratch": ("index", "good"),
+    "mara_scratch_no_shaping": ("index", "good"),
 }
 
 

@@ -24,10 +24,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "study": {
         "loads": [1.0, 1.5],
         "train_seeds": [1, 2],
+        "variant_seeds": [1],
         "predictors": ["wls", "neighbours", "flow"],
         "methods": ["edf", "index", "lara", "mara"],
         "attribution": [],
-        "ablation": ["lara", "mara", "mara_no_shaping"],
+        "ablation": ["lara", "mara", "mara_scratch_no_shaping"],
         "held_out_families": ["rl"],
         "training_scenarios": [],
         "stress_scenarios": ["bursty"],

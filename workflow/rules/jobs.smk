@@ -286,6 +286,13 @@ def method_seeds(method):
     return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
 
 
+SHAPING_PAIR = [
+    method for method in (SETTINGS.evaluation.shaped, SETTINGS.evaluation.unshaped) if method in STUDY.ablation
+]
+if len(SHAPING_PAIR) < 2:
+    SHAPING_PAIR = []
+
+
 def setting_runs(wildcards):
     """(method, seed, outcome file) of every run of a setting."""
     pool, scenario, methods, bounded = SUITE_SETTINGS[wildcards.suite, wildcards.workload, wildcards.load]

@@ -21,6 +21,8 @@ if STUDY.attribution:
     FIGURES["attribution"] = {"attribution": "attribution", "effects": "effects"}
 if STUDY.ablation:
     FIGURES["ablation"] = {"ablation": "ablation"}
+if SHAPING_PAIR:
+    FIGURES["training_shaping"] = {"training": "training_mat"}
 if STUDY.stress_scenarios:
     FIGURES["stress"] = {"stress": "stress", "completion": "completion"}
 if STUDY.fairness.methods:
@@ -186,7 +188,11 @@ rule training_curves:
             "results/predictors/{predictor}/training.csv",
             predictor=[name for name in STUDY.predictors if name in TRAINED_PREDICTORS],
         ),
-        mat=expand("results/mat/mara/seed{seed}/training.csv", seed=STUDY.train_seeds),
+        mat=[
+            f"results/mat/{method}/seed{seed}/training.csv"
+            for method in ("mara", *SHAPING_PAIR)
+            for seed in method_seeds(method)
+        ],
     output:
         flow="results/tables/training_flow.csv",
         mat="results/tables/training_mat.csv",
