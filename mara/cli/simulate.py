@@ -163,7 +163,7 @@ def _about(replay: Replay) -> list[str]:
     slot = "" if jobs.in_slots else f"slots of {replay.slot_seconds:g} s, "
     nodes = f"{cluster.nodes} node{'s' if cluster.nodes > 1 else ''}"
     lines = [
-        f"{len(jobs)} jobs ({jobs.format}), {nodes}, {slot}load {replay.load:.2f} "
+        f"{len(jobs)} job{'s' * (len(jobs) > 1)} ({jobs.format}), {nodes}, {slot}load {replay.load:.2f} "
         "(work over what the nodes give until the last submission)"
     ]
     without = int((jobs.deadline != jobs.deadline).sum())
@@ -191,7 +191,9 @@ def as_text(path: Path, replay: Replay, table: list[Score]) -> str:
     for score in table:
         rate = [100 * value for value in score.rate]
         lead = [100 * value for value in score.lead]
-        between, apart = f"[{rate[1]:.1f}, {rate[2]:.1f}]", f"[{lead[1]:+.1f}, {lead[2]:+.1f}]"
+        between, apart = "", ""
+        if rate[1] == rate[1]:  # NaN for a single job
+            between, apart = f"[{rate[1]:.1f}, {rate[2]:.1f}]", f"[{lead[1]:+.1f}, {lead[2]:+.1f}]"
         named = f"{score.allocator:<16}{score.completed:>10}{rate[0]:>10.1f}  {between:<16}"
         other = f"{'':>12}  {'':<16}" if score is table[0] else f"{lead[0]:>+12.1f}  {apart:<16}"
         lines.append(f"{named}{other}{score.slowdown:>9.2f}{100 * score.busy:>10.1f}")

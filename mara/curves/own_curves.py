@@ -100,7 +100,7 @@ def _check_group(group: str, logs: Sequence[Log]) -> None:
         if log.metric != logs[0].metric or log.rising != logs[0].rising:
             raise InputError(
                 f"{log.path}: metric {log.metric!r}, but {logs[0].path} of the same group {group} has "
-                f"{logs[0].metric!r}; say which by --metric"
+                f"{logs[0].metric!r}; name a metric that all have, or give each kind of run a folder of its own"
             )
         if log.name in seen:
             raise InputError(f"{log.path}: a second run named {log.name} in group {group}; rename one")

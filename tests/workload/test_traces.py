@@ -78,6 +78,26 @@ def test_other_shapes_of_the_same_formats(tmp_path: Path) -> None:
     assert jobs.in_slots
     jobs = read_trace(write(tmp_path, "JobID|Submit|ElapsedRaw\n1_2|2026-01-01T00:00:00+01:00|9\n"))
     assert jobs.submit[0] == 1767222000
+    simulated = "time,job_id,num_gpu,submit_time,start_time,end_time,ddl,JCT\n107,4,1,90,93,107,113,17\n"
+    jobs = read_trace(write(tmp_path, simulated))
+    assert (jobs.format, jobs.submit[0], jobs.duration[0], jobs.deadline[0]) == ("elasticflow", 90, 14, 113)
+    helios = "job_id,user,gpu_num,submit_time,duration,deadline\na,u,2,5,60,90\n"
+    assert read_trace(write(tmp_path, helios)).deadline[0] == 90
+    longer = "; MaxProcs: 8\n1 5 10 100 4 -1 -1 4 3600 -1 -1 0 -1 -1 -1 -1 -1 -1 0\n"
+    jobs = read_trace(write(tmp_path, longer))
+    assert (jobs.format, jobs.submit[0], jobs.duration[0], jobs.nodes[0]) == ("swf", 5, 100, 4)
+    trailing_bar = "JobID|Submit|Elapsed|NNodes|\n7|2026-01-01T00:00:00|00:01:00|2|\n7.batch||00:01:00|1|\n"
+    jobs = read_trace(write(tmp_path, trailing_bar))
+    assert (len(jobs), jobs.duration[0], jobs.nodes[0]) == (1, 60, 2)
+
+
+def test_sacct_without_what_is_needed_is_told_how_to_ask(tmp_path: Path) -> None:
+    for text in (
+        "JobID|JobName|State\n15|a|COMPLETED\n",
+        "JobID JobName State\n----- ----- -----\n15 a COMPLETED\n",
+    ):
+        with pytest.raises(InputError, match="make it by sacct -a -X --parsable2 --format=JobID,User,Submit"):
+            read_trace(write(tmp_path, text))
 
 
 BAD = "id,submit_time,duration,deadline,nodes\n"

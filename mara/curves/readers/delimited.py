@@ -35,6 +35,7 @@ def read_delimited(path: Path) -> Table:
     delimiter = max(DELIMITERS, key=header_line.count)
     (header,) = _split(iter([(first, header_line)]), delimiter, path)
     names = _names(header[1], path, first)
+    _refuse_runs_table(names, path, first)
     table = Table(path)
     columns = _Cells(table, names, delimiter)
     short = 0
@@ -105,6 +106,16 @@ def _names(cells: Sequence[str], path: Path, line: int) -> list[str]:
             raise InputError(f"{path}: line {line}: two columns are named {name!r}; names must differ")
         seen.add(name)
     return names
+
+
+def _refuse_runs_table(names: Sequence[str], path: Path, line: int) -> None:
+    """Refuse W&B's table of runs, as which many runs' last values would be read as the points of one."""
+    small = {name.lower() for name in names}
+    if "name" in small and ({"_wandb", "_timestamp", "_runtime"} & small or {"state", "runtime"} <= small):
+        raise InputError(
+            f"{path}: line {line}: a table with a row a run, as W&B exports of all runs; expected the history of one "
+            "run (open its chart and export that as CSV)"
+        )
 
 
 class _Cells:

@@ -2,7 +2,8 @@
 
 Documents: the Hugging Face Trainer's ``trainer_state.json``, a list of objects, an object of lists (a Keras
 history), MLflow's ``{"metrics": [...]}`` and TensorBoard's downloaded ``[[time, step, value], ...]``.
-Nested objects are flattened with ``/``. Numbers written as text count as numbers, as fairseq writes them.
+Nested objects are flattened with ``/``, and short lists of numbers with their places. Numbers written as text
+count as numbers, as fairseq writes them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from mara.errors import InputError
 
 MAX_DEPTH = 8
 """Levels of objects that are flattened."""
+MAX_LIST = 16
+"""Numbers of a list that become columns of their own, as the scores that detectors log together."""
 
 
 def read_json_lines(path: Path) -> Table:
@@ -166,3 +169,10 @@ def _put(table: Table, name: str, value: Any, depth: int) -> None:
             _put(table, f"{name}/{inner}", item, depth + 1)
     elif isinstance(value, Sequence) and len(value) == 1:
         _put(table, name, value[0], depth + 1)
+    elif isinstance(value, Sequence) and len(value) <= MAX_LIST and all(map(_is_number, value)):
+        for place, item in enumerate(value):
+            _put(table, f"{name}/{place}", item, depth + 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)

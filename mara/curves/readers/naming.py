@@ -24,15 +24,30 @@ STEP_NAMES = (
     "iterations",
     "iter",
     "iters",
+    "itr",
+    "it",
+    "iter_num",
+    "num_iter",
     "update",
     "updates",
+    "env_step",
+    "env_steps",
+    "num_env_steps",
+    "total_frames",
     "batch",
+    "episode",
+    "episodes",
+    "num_episodes",
+    "round",
+    "rounds",
+    "generation",
 )
 EPOCH_NAMES = ("epoch", "epochs")
 TIME_NAMES = (
     "wall_time",
     "elapsed_time",
     "time_elapsed",
+    "total_time",
     "relative_time",
     "relative_time_process",
     "runtime",
@@ -79,7 +94,8 @@ _BOUNDED = {
     *("recall", "iou", "miou", "dice", "jaccard", "kappa", "success", "rouge", "rouge1", "rouge2", "rougel"),
     *("bleu", "meteor", "cider", "ssim", "hit"),
 }
-_RISING = {"reward", "rewards", "rew", "return", "returns", "score", "r2", "psnr", "elo", "winrate", "mcc"}
+_REWARDS = {"reward", "rewards", "rew", "eprewmean", "return", "returns"}
+_RISING = {*_REWARDS, "score", "r2", "psnr", "elo", "winrate", "mcc"}
 _NEVER_METRIC = {
     *("lr", "learning_rate", "grad_norm", "gnorm", "eta", "fps", "memory", "seed", "index", "rank", "bsz"),
     *("episode_length", "mean_ep_length", "ep_len_mean", "data_time", "runtime", "total_flos", "clip"),
@@ -87,10 +103,13 @@ _NEVER_METRIC = {
 
 PREFERRED = (
     *("val_loss", "valid_loss", "validation_loss", "eval_loss", "test_loss", "dev_loss"),
-    *("loss", "train_loss", "training_loss", "episode_reward", "mean_reward", "eval_mean_reward"),
-    *("rollout_ep_rew_mean", "metrics_map50_95_b", "metrics_map50_95_m", "value"),
+    *("eval_mean_reward", "rollout_ep_rew_mean", "ep_rew_mean", "eprewmean", "episode_reward_mean"),
+    *("episode_reward", "mean_reward", "reward", "episode_return", "return"),
+    *("loss", "train_loss", "training_loss", "metrics_map50_95_b", "metrics_map50_95_m"),
+    *("metrics_map_0_5_0_95", "value"),
 )
-"""Metrics that are taken where none is named, the first that there is."""
+"""Metrics that are taken where none is named, the first that there is: a reward says more than the losses of
+reinforcement learning, which need not fall."""
 
 
 def plain(name: str) -> str:
@@ -150,7 +169,8 @@ def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
 
     Args:
         names: columns with numbers.
-        wanted: a name, or the end of one after ``/`` or `` - ``; None for the likeliest.
+        wanted: a name, or the end of one after ``/`` or `` - ``, without the ``(B)`` of detectors; None for
+            the likeliest.
         place: where this is, for the message.
 
     Raises:
@@ -160,7 +180,8 @@ def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
         exact = [name for name in names if name == wanted]
         same = exact or [name for name in names if name.lower() == wanted.lower()]
         same = same or [name for name in names if plain(name) == plain(wanted)]
-        same = same or [name for name in names if re.split(r"/| - ", name)[-1].lower() == wanted.lower()]
+        same = same or [name for name in names if _end(name) == wanted.lower()]
+        same = same or [name for name in names if re.sub(r"\(\w\)$", "", _end(name)) == wanted.lower()]
         if len(same) == 1:
             return same[0]
         near = difflib.get_close_matches(wanted, names, 1)
@@ -174,9 +195,11 @@ def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
             return same[0]
         if same:
             raise InputError(f"{place}: several metrics; say which by --metric: {_listed(same)}")
+    losses = [name for name in candidates if "loss" in plain(name).split("_")]
+    rewards = [name for name in candidates if _REWARDS & set(plain(name).split("_"))]
     for group in (
-        [name for name in candidates if "loss" in plain(name).split("_") and _held_out(name)],
-        [name for name in candidates if "loss" in plain(name).split("_")],
+        [name for name in losses if _held_out(name)],
+        rewards or losses,
         [name for name in candidates if is_rising(name) and _held_out(name)],
         candidates,
     ):
@@ -185,6 +208,11 @@ def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
     if candidates:
         raise InputError(f"{place}: several metrics; say which by --metric: {_listed(candidates)}")
     raise InputError(f"{place}: no column of a loss or another metric; there are {_listed(names)}")
+
+
+def _end(name: str) -> str:
+    """A name's last part in small letters."""
+    return re.split(r"/| - ", name)[-1].lower()
 
 
 def _held_out(name: str) -> bool:

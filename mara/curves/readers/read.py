@@ -17,10 +17,10 @@ from mara.curves.readers.files import encoding_of, read_head
 from mara.curves.readers.json_logs import parse, read_document_table, read_json_lines
 from mara.curves.readers.log import Log
 from mara.curves.readers.mlflow import LINE, read_metric_file
-from mara.curves.readers.naming import is_rising
+from mara.curves.readers.naming import is_axis
 from mara.curves.readers.table import Table
 from mara.curves.readers.tensorboard import event_files, looks_like_events, read_events
-from mara.curves.readers.tidy import metric_names, tidy
+from mara.curves.readers.tidy import tidy
 from mara.errors import InputError
 
 READERS: dict[str, Callable[[Path], Table]] = {
@@ -38,8 +38,11 @@ READERS: dict[str, Callable[[Path], Table]] = {
 LOG_NAMES = (
     *("trainer_state.json", "metrics.csv", "results.csv", "training.log", "log.csv", "history.csv"),
     *("evaluations.npz", "monitor.csv", "progress.csv", "log_history.json", "history.json", "metrics.json"),
+    "scalars.json",
 )
 """Files that are looked for in a run's folder, in this order, after event files."""
+NAMELESS = ("vis_data",)
+"""Folders that tools put logs in, which bear no run's name."""
 
 _FOREIGN = {
     b"\x89HDF": "an HDF5 file",
@@ -51,7 +54,7 @@ _FOREIGN = {
     b"\x93NUMPY": "a single NumPy array",
     b"SQLite": "a database",
     b"\x89PNG": "a picture",
-    b":W&B": "W&B's own binary log; export the history as CSV",
+    b":W&B": "W&B's own binary log; export the run's history as CSV (its charts' menu, or run.history() of the API)",
 }
 
 
@@ -99,10 +102,11 @@ def read_table(path: Path | str, format: str | None = None) -> tuple[Path, str, 
 
 
 def log_in(folder: Path) -> Path:
-    """The log in a run's folder: the folder itself if it holds event files, else a file of a usual name.
+    """The log in a run's folder: the folder itself if it holds event files, else a file of a usual name, or
+    the only one that looks like a log.
 
     Raises:
-        InputError: if there is none.
+        InputError: if there is none, or several.
     """
     if event_files(folder):
         return folder
@@ -112,6 +116,15 @@ def log_in(folder: Path) -> Path:
     states = [path for path in folder.glob("checkpoint-*/trainer_state.json") if path.is_file()]
     if states:
         return max(states, key=lambda path: (len(path.parent.name), path.parent.name))
+    inner = [path for path in folder.glob("*/vis_data/scalars.json") if path.is_file()]
+    if (folder / "vis_data" / "scalars.json").is_file():
+        inner.append(folder / "vis_data" / "scalars.json")
+    others = [path for path in sorted(folder.iterdir()) if path.is_file() and _may_be_log(path)]
+    if len(found := inner or others) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(str(path.relative_to(folder)) for path in found[:8])
+        raise InputError(f"{folder}: {len(found)} logs in this folder; name one: {names}")
     raise InputError(
         f"{folder}: no log in this folder; name the file, or have one called {', '.join(LOG_NAMES)}"
     )
@@ -120,9 +133,10 @@ def log_in(folder: Path) -> Path:
 def run_name(path: Path) -> str:
     """What a run is called: its file, or its folder where the file's name is one that all runs have."""
     if path.is_file() and (
-        path.name in LOG_NAMES or "tfevents" in path.name or path.parent.name == "metrics"
+        path.name in (*LOG_NAMES, "log.txt") or "tfevents" in path.name or path.parent.name == "metrics"
     ):
-        return path.resolve().parent.name
+        folder = path.resolve().parent
+        return folder.parent.name if folder.name in NAMELESS else folder.name
     return path.resolve().name if path.is_dir() else path.stem
 
 
@@ -193,18 +207,27 @@ def find_logs(folder: Path) -> list[Path]:
 
 
 def _may_be_log(path: Path) -> bool:
-    """Whether a file has a log's name; a JSON file must also look like records, not like settings."""
+    """Whether a file has a log's name; JSON and text files must also look like records, not like settings."""
     if path.suffix in (".csv", ".tsv", ".jsonl", ".npz") or path.name in LOG_NAMES:
         return True
-    if path.stat().st_size == 0:
-        return False
-    if path.suffix == ".json":
-        head = read_head(path)
-        text = head.decode(encoding_of(head), errors="replace").lstrip()
-        return text.startswith("[") or '"log_history"' in text or '"metrics"' in text or text.count("{") > 2
+    if path.suffix in (".json", ".log", ".txt"):
+        try:
+            return _holds_records(path)
+        except InputError:
+            return False
     return path.parent.name == "metrics" and path.suffix == ""
 
 
-def every_metric(table: Table) -> list[str]:
-    """The metrics of a table that could be curves of their own: losses first."""
-    return sorted(metric_names(table), key=lambda name: (is_rising(name), name))
+def _holds_records(path: Path) -> bool:
+    """Whether the text of a file begins as a log's: JSON of several objects, or a header with an axis.
+
+    Raises:
+        InputError: for empty and binary files.
+    """
+    head = read_head(path)
+    text = head.decode(encoding_of(head), errors="replace").lstrip()
+    if path.suffix == ".json":
+        return text.startswith("[") or '"log_history"' in text or '"metrics"' in text or text.count("{") > 2
+    form = detect_format(path)
+    names = text.split("\n", 1)[0].strip().split(",")
+    return form == "jsonl" or (form == "csv" and len(names) > 1 and any(map(is_axis, names)))

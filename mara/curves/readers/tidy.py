@@ -6,6 +6,7 @@ Shapes: P points of the metric, R rows of the table.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -51,10 +52,18 @@ class _Points:
 
 
 def metric_names(table: Table) -> list[str]:
-    """The columns that may be metrics: those with a name like one and at least two different numbers."""
+    """The columns that may be metrics: those with a name like one and two numbers or more.
+
+    Columns that never change count only under a name that is known, or where there is no other.
+    """
     names = [name for name, column in table.columns.items() if column.values and may_be_metric(name)]
     several = [name for name in names if len(table.columns[name].values) > 1]
-    return several or names
+    moving = [name for name in several if plain(name) in PREFERRED or _moves(table.columns[name].values)]
+    return moving or several or names
+
+
+def _moves(values: Sequence[float]) -> bool:
+    return any(value != values[0] for value in values)
 
 
 def tidy(
@@ -196,7 +205,9 @@ def _follow_epochs(table: Table, points: _Points, axis: str, notes: list[str]) -
         epoch = _at(table, name, points.row)
         steps = np.diff(epoch)
         if len(back) and np.isfinite(epoch).all() and np.all(steps[back] > 0) and np.all(steps >= 0):
-            length = float(points.position.max())
+            step = np.diff(points.position)
+            step = step[step > 0]
+            length = float(np.ptp(points.position) + (np.median(step) if len(step) else 1.0))
             points.position = points.position + (epoch - epoch[0]) * length
             notes.append(f"{axis} starts again with every {name}; counted on with {length:g} an epoch")
             return
@@ -238,10 +249,12 @@ def _forget_replaced(table: Table, points: _Points, notes: list[str]) -> None:
         kept.append(place)
     if replaced:
         notes.append(
-            f"the axis goes back at {table.line_name} {first}: {replaced} earlier points are replaced by later ones"
+            f"the axis goes back at {table.line_name} {first}: {replaced} earlier "
+            + ("points are" if replaced > 1 else "point is")
+            + " replaced by what follows"
         )
     if strays:
-        notes.append(f"{strays} single points that go back by several are left out")
+        notes.append(f"{strays} single point{'s' * (strays > 1)} going back by several: left out")
     points.keep(np.array(kept, dtype=np.int64))
 
 

@@ -2,7 +2,8 @@
 
 Two spellings are in use: ``job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration`` (the
 scheduler's repository) and ``job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,
-duration`` (the published traces). Deadlines are absolute. A node of the simulation is a GPU. Jobs that the
+duration`` (the published traces). The jobs that the scheduler's simulator writes have ``start_time`` and
+``end_time`` in place of the duration. Deadlines are absolute. A node of the simulation is a GPU. Jobs that the
 trace marks as best effort have the deadline 0 or none.
 """
 
@@ -16,7 +17,8 @@ from mara.workload.traces.rows import Columns, Format, Parser, Row, named_format
 
 def _fits(columns: Columns) -> bool:
     typical = "deadline" in columns or "iterations" in columns or "late_name" in columns
-    return all(key in columns for key in ("submit", "duration", "nodes")) and typical
+    ran = "duration" in columns or ("start" in columns and "end" in columns)
+    return "submit" in columns and "nodes" in columns and ran and typical
 
 
 _NAMED = named_format(
@@ -24,6 +26,8 @@ _NAMED = named_format(
     {
         "submit": ("submission_time", "submit_time"),
         "late_name": ("submission_time",),
+        "start": ("start_time",),
+        "end": ("end_time",),
         "duration": ("duration",),
         "deadline": ("ddl", "deadline"),
         "iterations": ("iteration", "iterations", "num_iteration"),

@@ -1,8 +1,9 @@
 """Philly-like CSV: one job a row with its GPUs, its queue (virtual cluster) and three times.
 
 The columns are those of the Helios logs and of the usual flattenings of the Philly trace: ``job_id``,
-``user``, ``vc``, ``gpu_num``, ``state``, ``submit_time``, ``start_time``, ``end_time``, ``duration``. Times
-are dates or seconds. A node of the simulation is a GPU; jobs without a GPU take one node.
+``user``, ``vc``, ``gpu_num``, ``state``, ``submit_time``, ``start_time``, ``end_time``, ``duration``, and a
+``deadline`` that somebody has added. Times are dates or seconds. A node of the simulation is a GPU; jobs
+without a GPU take one node.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _NAMED = named_format(
         "start": ("start_time",),
         "end": ("end_time", "finished_time"),
         "duration": ("duration", "run_time"),
+        "deadline": ("deadline", "ddl"),
         "nodes": ("gpu_num", "num_gpus", "num_gpu", "gpus"),
         "id": ("job_id", "jobid"),
         "group": ("vc", "user"),

@@ -285,6 +285,8 @@ def _format_of(path: Path, first: Sequence[str], name: str | None) -> Format:
         for shape in FORMATS[known]:
             if shape.fits(lower):
                 return shape
+    if sacct.is_sacct(lower):
+        raise InputError(f"{path}: sacct's output without what is needed; make it by {sacct.COMMAND}")
     shown = ", ".join(first)
     shown = shown if len(shown) <= 100 else f"{shown[:100]} ..."
     what = f"not {name} format" if name else "no known trace format"

@@ -1,8 +1,7 @@
 """Slurm's accounting: the output of ``sacct --parsable2`` (names in the first line, ``|`` between cells).
 
-For instance ``sacct -a -X --parsable2 --format=JobID,User,Submit,Start,End,ElapsedRaw,NNodes,State``. Needed
-are JobID, Submit, and ElapsedRaw, Elapsed or Start and End. Lines of job steps (``17.batch``, ``17.0``) are
-not jobs and are passed over. Jobs that still run or wait are reported.
+For instance what ``COMMAND`` writes. Needed are JobID, Submit, and ElapsedRaw, Elapsed or Start and End. Lines
+of job steps (``17.batch``, ``17.0``) are not jobs and are passed over. Jobs that still run or wait are reported.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import math
 from collections.abc import Sequence
 
 from mara.workload.traces.rows import BadRow, Columns, Format, Parser, Row
+
+COMMAND = "sacct -a -X --parsable2 --format=JobID,User,Submit,Start,End,ElapsedRaw,NNodes,State"
 
 _NAMES = {
     "submit": ("submit",),
@@ -43,6 +44,11 @@ def elapsed_seconds(text: str) -> float:
         return 86400 * float(days or 0) + sum(v * 60**i for i, v in enumerate(reversed(parts)))
     except ValueError:
         raise BadRow("Elapsed is not [days-]hours:minutes:seconds") from None
+
+
+def is_sacct(first: Sequence[str]) -> bool:
+    """Whether a first row (in small letters) is sacct's, with the columns that are needed or without."""
+    return "jobid" in first and bool({"jobname", "state", "elapsed", "submit", "partition"} & set(first))
 
 
 def _fits(first: Sequence[str]) -> bool:

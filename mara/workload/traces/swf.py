@@ -1,8 +1,8 @@
 """The Standard Workload Format of the Parallel Workloads Archive (Feitelson).
 
-Eighteen numbers a line, parted by blanks; lines that begin with ``;`` are comments; -1 stands for unknown.
-Of them are read: 1 job number, 2 submit time (seconds), 4 run time, 5 allocated processors (8, requested
-ones, where unknown) and 12 user. A node of the simulation is a processor.
+Eighteen numbers a line (more are ignored), parted by blanks; lines that begin with ``;`` are comments; -1
+stands for unknown. Of them are read: 1 job number, 2 submit time (seconds), 4 run time, 5 allocated
+processors (8, requested ones, where unknown) and 12 user. A node of the simulation is a processor.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from mara.workload.traces.rows import BadRow, Format, Row, number, seconds
 
 FIELDS = 18
+MOST_FIELDS = 24
+"""Simulators append a few of their own."""
 
 
 def _fits(first: Sequence[str]) -> bool:
-    if len(first) != FIELDS:
+    if not FIELDS <= len(first) <= MOST_FIELDS:
         return False
     try:
         return all(math.isfinite(float(cell)) for cell in first)
@@ -30,7 +32,7 @@ def parse(cells: Sequence[str]) -> Row | None:
     Raises:
         BadRow: for a line of other than eighteen numbers, or a job without a run time.
     """
-    if len(cells) != FIELDS:
+    if not FIELDS <= len(cells) <= MOST_FIELDS:
         raise BadRow(f"{len(cells)} fields in place of {FIELDS}" if len(cells) < 99 else "too many fields")
     run_time = seconds(cells[3], "run time")
     if run_time == -1:

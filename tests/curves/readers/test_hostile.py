@@ -159,7 +159,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert "empty" in refused(tmp_path / "empty.csv")
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     assert "cannot be read" in refused(tmp_path / "loop.csv")
-    assert "no log in this folder" in refused(tmp_path)
+    (tmp_path / "nothing").mkdir()
+    assert "no log in this folder" in refused(tmp_path / "nothing")
     assert refused(Path("nul\0.csv"))
 
 
