@@ -19,7 +19,7 @@ class Method(NamedTuple):
     """Name in ``mara.predictors.registry``; None for allocators that read no forecast."""
     weights: Literal["fixed", "tuned", "borrowed", "trained"]
     """``fixed``: none to set; ``tuned``: by search on training episodes; ``borrowed``: those of the tuned index on
-    the same forecasts; ``trained``: once per train seed."""
+    forecasts of the same model; ``trained``: once per train seed."""
 
 
 METHODS: dict[str, Method] = {
@@ -38,6 +38,8 @@ METHODS: dict[str, Method] = {
     "index_flow": Method("index", "flow", "tuned"),
     "index_direct": Method("index", "direct_deadline", "tuned"),
     "index_history": Method("index", "flow_history_deadline", "tuned"),
+    "index_history_0": Method("index", "flow_history_0_deadline", "borrowed"),
+    "index_history_1": Method("index", "flow_history_1_deadline", "borrowed"),
     "index_distilled": Method("index", "flow_distilled_deadline", "tuned"),
     "index_oracle": Method("index", "oracle", "tuned"),
     "lara": Method("lara", "wls", "fixed"),
@@ -120,6 +122,10 @@ PREDICTORS: dict[str, Predictor] = {
 """Predictors; those that learn from tasks also exist as ``<name>_deadline``, which reads the window too."""
 
 DEADLINE = "_deadline"
+
+
+FEWER_RUNS = {f"flow_history_0{DEADLINE}": 0, f"flow_history_1{DEADLINE}": 1}
+"""Forecasts of ``flow_history_deadline`` that know so many earlier runs at most, in place of three."""
 
 
 def predictor_row(name: str) -> Predictor:

@@ -21,6 +21,7 @@ ORDER = (
     "gap_closed",
     "attribution",
     "ablation",
+    "history",
     "stress",
     "fairness",
     "error_by_prefix",

@@ -14,6 +14,7 @@ from mara.evaluation.ablation import ablation_rows
 from mara.evaluation.attribution import effect_rows
 from mara.evaluation.completion import Parts, comparison_rows, completion_rows, gap_rows
 from mara.evaluation.fairness import fairness_rows, group_rows
+from mara.evaluation.history import history_rows
 from mara.evaluation.outcomes import PairedOutcomes, Setting
 from mara.files import atomic_path
 from mara.stages.arguments import read_settings, stage_parser
@@ -76,6 +77,8 @@ def main() -> None:
         tables["ablation"] = ablation_rows(outcomes, parts, labels)
     elif arguments.suite == "attribution":
         tables["effects"] = effect_rows(outcomes, parts, settings.reference)
+    elif arguments.suite == "history":
+        tables["history"] = history_rows(outcomes)
     else:
         tables["comparisons"] = comparison_rows(outcomes, settings.method, baselines)
     if arguments.suite in FAIRNESS_SUITES:

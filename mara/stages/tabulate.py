@@ -22,6 +22,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--pool", type=Path, required=True)
     parser.add_argument("--curves", type=Path, help="file of an own family, in place of the recorded corpus")
+    parser.add_argument("--refresh", type=float, default=0.0, help="share by which the units grow in between")
+    parser.add_argument("--earlier-runs", type=int, help="runs that are known at most")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     pool = TaskPool.load(arguments.pool)
@@ -31,7 +33,8 @@ def main() -> None:
     predictor = load_predictor(arguments.predictor, arguments.model)
     corpus = read_curves(arguments.curves, str(families[0])) if arguments.curves else load_corpus()
     corpus = corpus.select(np.isin(corpus.group, pool.group))
-    tabulate(predictor, pool, corpus).save(arguments.output)
+    table = tabulate(predictor, pool, corpus, refresh=arguments.refresh, earlier_runs=arguments.earlier_runs)
+    table.save(arguments.output)
 
 
 if __name__ == "__main__":

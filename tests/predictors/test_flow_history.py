@@ -115,3 +115,33 @@ def test_a_table_knows_earlier_runs_but_never_the_one_that_set_the_target(flow, 
         if (curve == row).sum() == 1:
             assert reference[pool.reference_id[template]] not in seen[row]
             assert len(seen[row]) == RUNS
+
+
+def test_a_table_may_know_fewer_runs(flow, corpus):
+    held_out = corpus.of(split="validation")
+    pool = make_pool(
+        held_out,
+        TaskSettings(templates=6, feasible_share=None, long_share=None),
+        np.random.default_rng(0),
+    )
+    curve = pool.rows_in(held_out)
+    first = Query.of(
+        held_out.loss[curve], np.ones(6, dtype=int), pool.target, held_out.schedule[curve], pool.window
+    )
+    none = Earlier.of(held_out, curve, np.full((6, RUNS), -1))
+    table = tabulate(flow, pool, held_out, refresh=0.5, earlier_runs=0)
+    np.testing.assert_allclose(table.cdf[table.offset[:-1]], flow.forecast_with(first, none).cdf, atol=2e-3)
+
+
+def test_questions_about_one_prefix_that_know_the_same_runs_are_answered_as_if_asked_alone(flow, corpus):
+    held_out = corpus.of(split="validation")
+    curve = np.array([0, 1, 0, 0, 1])
+    runs = flow.choose(held_out, curve, barred=np.array([2, 3, 3, 2, 3]))
+    query = Query.of(
+        held_out.loss[curve], np.array([9, 9, 9, 9, 5]), np.linspace(0.2, 0.5, 5) * held_out.loss[curve, 0]
+    )
+    together = flow.forecast_among(query, held_out, curve, runs)
+    for row in range(5):
+        alone = np.array([row])
+        one = flow.forecast_among(query.rows(alone), held_out, curve[alone], runs[alone])
+        np.testing.assert_allclose(one.cdf[0], together.cdf[row], atol=0.02)

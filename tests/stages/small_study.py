@@ -36,10 +36,12 @@ PLACES = (
     ("held_out_family", "vision", 1.0),
     ("attribution", "supervised", 1.0),
     ("ablation", "supervised", 1.0),
+    ("history", "rl", 1.0),
     ("stress", "bursty", 1.0),
     ("fairness", "mixed", 1.0),
 )
 METHODS = {
+    "history": ("lara", "index", "index_history"),
     "attribution": ("lara", "lara_flow", "mara_wls", "mara"),
     "ablation": ("lara", "mara", "mara_scratch", "mara_scratch_no_shaping"),
 }
@@ -47,6 +49,8 @@ PLAYERS = {
     "lara": ("lara", "poor"),
     "lara_flow": ("lara", "good"),
     "edf": ("edf", "none"),
+    "index": ("index", "poor"),
+    "index_history": ("index", "good"),
     "mara_wls": ("index", "poor"),
     "mara": ("index", "good"),
     "mara_scratch": ("index", "good"),

@@ -110,9 +110,18 @@ def test_every_verdict_points_at_the_row_that_holds_its_number(sound: Study) -> 
         assert claim["measured"] == sign * found, claim["claim"]
 
 
+def test_what_history_is_worth_is_the_difference_of_the_rates_in_the_completion_table(sound: Study) -> None:
+    row = sound.table("history").set_index(["method", "baseline"]).loc[("index_history", "index")]
+    rates = sound.table("completion").query("suite == 'history'").set_index("method")["completion_rate"]
+    assert (row["rate"], row["baseline_rate"]) == (rates["index_history"], rates["index"])
+    assert row["difference"] == pytest.approx(row["rate"] - row["baseline_rate"])
+    assert row["diff_low"] < row["difference"] < row["diff_high"]
+    assert row["difference"] > 0
+
+
 def test_all_losses_are_comparisons_and_all_negative_comparisons_are_losses(sound: Study) -> None:
     comparisons, losses = sound.table("comparisons"), sound.table("losses")
-    assert set(comparisons["suite"]) == {s for s, *_ in sound.runs} - {"attribution", "ablation"}
+    assert set(comparisons["suite"]) == {s for s, *_ in sound.runs} - {"attribution", "ablation", "history"}
     assert len(losses) == (comparisons["difference"] < 0).sum()
     for suite, rows in comparisons.groupby("suite"):
         known = rows["p_value"].rank(method="first", ascending=False)

@@ -28,6 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "predictors": ["wls", "neighbours", "flow"],
         "methods": ["edf", "index", "lara", "mara"],
         "attribution": [],
+        "history": [],
         "ablation": ["lara", "mara", "mara_scratch_no_shaping"],
         "held_out_families": ["rl"],
         "training_scenarios": [],

@@ -15,6 +15,7 @@ from mara.config.experiment import SettingsError, load_experiment
 from mara.config.methods import (
     DEADLINE,
     FAIR_STRENGTHS,
+    FEWER_RUNS,
     MAT_VARIANTS,
     METHODS,
     PREDICTORS,
@@ -62,7 +63,7 @@ wildcard_constraints:
     load=r"\d+(\.\d+)?",
     seed=r"\d+",
     method="|".join(METHODS),
-    predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?",
+    predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?|{'|'.join(FEWER_RUNS)}",
     scenario="[a-z][a-z0-9_]*",
 
 

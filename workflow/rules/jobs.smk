@@ -164,11 +164,15 @@ COURSES = [("standard", load_name(load)) for load in STUDY.training_loads] + [
 ]
 
 
+def history_model(predictor):
+    """The predictor whose model makes the forecasts of one that knows fewer earlier runs."""
+    return f"flow_history{DEADLINE}" if predictor in FEWER_RUNS else predictor
+
+
 def index_on(predictor):
-    """The tuned index that reads the same forecasts."""
-    return next(
-        name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == predictor
-    )
+    """The tuned index that reads forecasts of the same model."""
+    model = history_model(predictor)
+    return next(name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == model)
 
 
 def tuned_weights(method, scenario, load):
@@ -262,6 +266,14 @@ def suite_settings():
             STUDY.ablation,
             False,
         )
+    if STUDY.history:
+        for family in ("supervised", *STUDY.held_out_families):
+            listed["history", family, unit] = (
+                family,
+                "standard",
+                STUDY.history,
+                False,
+            )
     for scenario in STUDY.stress_scenarios:
         listed["stress", scenario, unit] = ("supervised", scenario, STUDY.stress, has_bound(scenario))
     if STUDY.noisy_losses:
@@ -283,7 +295,10 @@ def method_seeds(method):
     """Training seeds of a method; methods that are not trained have the one seed 0."""
     if METHODS[method].weights != "trained":
         return (0,)
-    return STUDY.train_seeds if method == SETTINGS.evaluation.method else STUDY.variant_seeds
+    if method == SETTINGS.evaluation.method:
+        return STUDY.train_seeds
+    several = method in (*STUDY.attribution, *STUDY.ablation)
+    return STUDY.variant_seeds if several else STUDY.variant_seeds[:1]
 
 
 SHAPING_PAIR = [

@@ -134,6 +134,8 @@ rule forecasts:
         "results/logs/forecasts/{predictor}/{pool}.log",
     benchmark:
         "results/benchmarks/forecasts/{predictor}/{pool}.tsv"
+    wildcard_constraints:
+        predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?",
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -141,10 +143,41 @@ rule forecasts:
         mem_mb=2500,
         runtime=60,
     params:
+        predictor=lambda wildcards: wildcards.predictor,
         curves=lambda wildcards: curves_option(wildcards.pool),
+        more="",
     shell:
-        "python -m mara.stages.tabulate --predictor {wildcards.predictor} "
-        "--model {input.model} --pool {input.pool} {params.curves} --output {output} > {log} 2>&1"
+        "python -m mara.stages.tabulate --predictor {params.predictor} --model {input.model} "
+        "--pool {input.pool} {params.curves} {params.more} --output {output} > {log} 2>&1"
+
+
+# Those that know earlier runs share few prefixes, as tasks of a curve may know different runs: they are asked
+# for less often.
+use rule forecasts as history_forecasts with:
+    input:
+        lambda wildcards: pool_curves(wildcards.pool),
+        code("stages.tabulate", *PREDICTORS["flow_history"].modules),
+        model=lambda wildcards: f"results/predictors/{history_model(wildcards.predictor)}/model",
+        pool="results/pools/{pool}.parquet",
+    output:
+        directory("results/forecasts/{predictor}/{pool}"),
+    log:
+        "results/logs/history_forecasts/{predictor}/{pool}.log",
+    benchmark:
+        "results/benchmarks/history_forecasts/{predictor}/{pool}.tsv"
+    wildcard_constraints:
+        predictor=f"flow_history({DEADLINE})?|{'|'.join(FEWER_RUNS)}",
+    params:
+        predictor=lambda wildcards: history_model(wildcards.predictor),
+        curves=lambda wildcards: curves_option(wildcards.pool),
+        more=lambda wildcards: (
+            f"--refresh {STUDY.history_refresh}"
+            + (
+                f" --earlier-runs {FEWER_RUNS[wildcards.predictor]}"
+                if wildcards.predictor in FEWER_RUNS
+                else ""
+            )
+        ),
 
 
 rule mixed_forecasts:
@@ -171,4 +204,4 @@ rule mixed_forecasts:
         "--output {output} > {log} 2>&1"
 
 
-ruleorder: mixed_forecasts > forecasts
+ruleorder: mixed_forecasts > history_forecasts > forecasts

@@ -23,6 +23,8 @@ if STUDY.ablation:
     FIGURES["ablation"] = {"ablation": "ablation"}
 if SHAPING_PAIR:
     FIGURES["training_shaping"] = {"training": "training_mat"}
+if STUDY.history:
+    FIGURES["history"] = {"history": "history"}
 if STUDY.stress_scenarios:
     FIGURES["stress"] = {"stress": "stress", "completion": "completion"}
 if STUDY.fairness.methods:

@@ -76,13 +76,20 @@ class Earlier:
         """The runs (B, R), rows of ``corpus`` or -1 for none, for prefixes of its curves ``curve`` (B,)."""
         none = (runs < 0)[:, :, None]
         kinship = np.zeros((*runs.shape, _KINSHIP), dtype=np.float32)
-        for b, r in zip(*np.nonzero(runs >= 0), strict=True):
-            kinship[b, r] = _differences(corpus.config[runs[b, r]], corpus.config[curve[b]])
+        pair, which = np.unique(
+            np.stack([np.broadcast_to(curve[:, None], runs.shape)[runs >= 0], runs[runs >= 0]]),
+            axis=1,
+            return_inverse=True,
+        )
+        apart = [_differences(corpus.config[run], corpus.config[own]) for own, run in pair.T]
+        kinship[runs >= 0] = np.reshape(apart, (-1, _KINSHIP))[which.reshape(-1)]
+        own, place = np.unique(curve, return_inverse=True)
+        configuration = np.array([_configuration(corpus.config[row]) for row in own], dtype=np.float32)
         return cls(
             np.where(none, np.nan, corpus.loss[runs]).astype(np.float32),
             np.where(none, np.nan, corpus.schedule[runs]).astype(np.float32),
             kinship,
-            np.array([_configuration(corpus.config[row]) for row in curve], dtype=np.float32),
+            configuration.reshape(-1, _CONFIGURATION)[place],
         )
 
     def rows(self, chosen: NDArray) -> Earlier:
@@ -97,19 +104,21 @@ def choose_runs(
     rng: np.random.Generator,
     barred: NDArray[np.integer] | None = None,
 ) -> NDArray[np.int64]:
-    """Earlier runs (B, RUNS) of the same group, at most ``count`` (B,) each, -1 where there are no more.
+    """Earlier runs (B, R) of the same group, at most ``count`` (B,) each, -1 where there are no more.
+
+    R is the largest count, and at least RUNS.
 
     Args:
         group: (C,) group of every curve of the corpus.
         curve: (B,) row of each present run, which is never chosen.
-        count: (B,) how many to choose, up to RUNS.
+        count: (B,) how many to choose.
         rng: source of the choice.
         barred: (B,) another run that must not be chosen: the one that set the target.
     """
     order = np.argsort(group, kind="stable")
     names, start, size = np.unique(group[order], return_index=True, return_counts=True)
     of_group = np.searchsorted(names, group[curve])
-    runs = np.full((len(curve), RUNS), -1, dtype=np.int64)
+    runs = np.full((len(curve), count.max(initial=RUNS)), -1, dtype=np.int64)
     for row, which in enumerate(of_group):
         members = order[start[which] : start[which] + size[which]]
         barrier = -1 if barred is None else barred[row]
@@ -236,9 +245,16 @@ class HistoryFlowPredictor(FlowPredictor):
     def choose(
         self, corpus: Corpus, curve: NDArray[np.integer], barred: NDArray[np.integer] | None = None
     ) -> NDArray[np.int64]:
-        """Up to three earlier runs (B, 3) of the same group; see :class:`...forecast.KnowsHistory`."""
-        most = np.full(len(curve), RUNS)
-        return choose_runs(corpus.group, curve, most, np.random.default_rng(_CHOICE), barred)
+        """Up to three earlier runs (B, 3) of the same group; see :class:`...forecast.KnowsHistory`.
+
+        All tasks of a curve draw on its group in one order, so that most of them know the same runs.
+        """
+        every, most = np.arange(len(corpus)), np.full(len(corpus), RUNS + 1)
+        order = choose_runs(corpus.group, every, most, np.random.default_rng(_CHOICE))[curve]
+        if barred is not None:
+            order[order == barred[:, None]] = -1
+        last = np.argsort(order < 0, axis=1, kind="stable")
+        return np.take_along_axis(order, last, axis=1)[:, :RUNS]
 
     def forecast_among(
         self,
@@ -248,13 +264,29 @@ class HistoryFlowPredictor(FlowPredictor):
         runs: NDArray[np.integer],
         horizon: int = HORIZON,
     ) -> Forecast:
-        """Forecasts (B,) that know the configurations of curves (B,) and earlier runs (B, R)."""
-        return self.forecast_with(query, Earlier.of(corpus, curve, runs), horizon)
+        """Forecasts (B,) that know the configurations of curves (B,) and earlier runs (B, R).
+
+        Questions about one prefix of a curve that know the same runs share its paths.
+        """
+        same = np.column_stack([curve, query.length, runs])
+        _, first, owner = np.unique(same, axis=0, return_index=True, return_inverse=True)
+        earlier = Earlier.of(corpus, curve[first], runs[first])
+        return self._with_runs(query.rows(first), earlier, query, owner.reshape(-1), horizon)
 
     def forecast_with(self, query: Query, earlier: Earlier, horizon: int = HORIZON) -> Forecast:
         """Forecasts (B,) that know earlier runs."""
-        description = describe_query(query)
+        return self._with_runs(query, earlier, query, np.arange(len(query)), horizon)
+
+    def _with_runs(
+        self,
+        prefixes: Query,
+        earlier: Earlier,
+        questions: Query,
+        owner: NDArray[np.integer],
+        horizon: int,
+    ) -> Forecast:
+        """Forecasts of questions (R,) about prefixes ``owner`` (R,) of P, which know P sets of runs."""
+        description = describe_query(prefixes)
         more = (torch.from_numpy(part) for part in tokens(description, earlier))
-        owner = np.arange(len(query))
-        crossed, where = self.crossings(description, self.paths(description, *more), query, owner)
-        return self.finish(crossed, where, query, horizon)
+        crossed, where = self.crossings(description, self.paths(description, *more), questions, owner)
+        return self.finish(crossed, where, questions, horizon)
