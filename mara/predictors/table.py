@@ -54,7 +54,7 @@ def tabulate(
     point = np.empty(len(asked), dtype=np.float32)
     order = np.lexsort((curve[template[asked]], units[asked]))
     runs = _earlier_runs(predictor, pool, corpus, curve)
-    if runs is not None:
+    if runs is not None and earlier_runs is not None:
         runs[:, earlier_runs:] = -1
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
