@@ -26,14 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mara.curves.corpus import POINTS
+from mara.curves.recorders import RECORDERS
 from mara.errors import InputError
-
-RECORDERS = {
-    "supervised": ("mara.curves.mlp", "mara.curves.boosting", "mara.curves.text"),
-    "vision": ("mara.curves.vision",),
-    "rl": ("mara.curves.reinforcement.recorder",),
-}
-"""The recorder modules of each family's file, in row order."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from mara.config.methods import (
     PREDICTORS,
     predictor_row,
 )
+from mara.curves.recorders import RECORDERS
 
 
 def settings_files():

@@ -1,20 +1,16 @@
 # Recording the corpus anew; the study itself reads the curves that the package ships.
 
-# Family -> the modules that record it, as in mara.curves.recipes.RECORDERS.
-RECORDERS = {
-    "supervised": ("curves.mlp", "curves.boosting", "curves.text"),
-    "vision": ("curves.vision",),
-    "rl": ("curves.reinforcement.recorder",),
+# Family -> the modules that record it.
+RECORDED_BY = {
+    family: ("curves.record", *(name.removeprefix("mara.") for name in names))
+    for family, names in RECORDERS.items()
 }
 
 
 rule record_corpus:
     """Train every model of a family again and record its curves; a killed recording goes on where it stopped."""
     input:
-        code_by(
-            lambda wildcards: wildcards.family,
-            {family: ("curves.record", *modules) for family, modules in RECORDERS.items()},
-        ),
+        code_by(lambda wildcards: wildcards.family, RECORDED_BY),
     output:
         "results/recorded/{family}.parquet",
     log:
