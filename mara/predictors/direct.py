@@ -26,7 +26,7 @@ from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs, target_inputs
 from mara.predictors.flow.network import PlainModule, initialise
 from mara.predictors.flow.passage import cut, interval_cdf
-from mara.predictors.flow.pool import pooled
+from mara.predictors.flow.pool import kalman_weight, pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.trajectory import KNOT, KNOTS
@@ -131,4 +131,6 @@ class DirectPredictor(BasePredictor):
         half = self.settings.training.half_precision
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
             share = self.head(torch.from_numpy(inputs)).float().softmax(dim=1).numpy()
-        return pooled(interval_cdf(share), query, self.settings.kalman_share), context(description)
+        where, settings = context(description), self.settings
+        weight = kalman_weight(where[:, 1], settings.kalman_share, settings.rough_kalman_share)
+        return pooled(interval_cdf(share), query, weight), where

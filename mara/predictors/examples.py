@@ -36,11 +36,13 @@ class Examples:
     query: the questions.
     remaining: (B,) units from the prefix to the target; inf where the recorded curve does not get there.
     left: (B,) units of the curve after the prefix, up to which ``remaining`` is known.
+    group: (B,) of the curve.
     """
 
     query: Query
     remaining: NDArray[np.float64]
     left: NDArray[np.int64]
+    group: NDArray[np.str_]
 
     def __len__(self) -> int:
         return len(self.remaining)
@@ -48,7 +50,7 @@ class Examples:
     def rows(self, chosen: NDArray) -> Examples:
         """The examples at indices or a mask."""
         rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        return Examples(self.query.rows(rows), self.remaining[rows], self.left[rows])
+        return Examples(self.query.rows(rows), self.remaining[rows], self.left[rows], self.group[rows])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Examples]) -> Examples:
@@ -57,6 +59,7 @@ class Examples:
             Query.concatenate([part.query for part in parts]),
             np.concatenate([part.remaining for part in parts]),
             np.concatenate([part.left for part in parts]),
+            np.concatenate([part.group for part in parts]),
         )
 
 
@@ -75,13 +78,14 @@ def draw_examples(corpus: Corpus, count: int, tasks: bool, rng: np.random.Genera
     if task_count:
         parts.append(_tasks(paired, task_count, rng))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    loss, schedule, length, target, window, reached = columns
+    loss, schedule, length, target, window, reached, group = columns
     units = length - 1
     points = loss.shape[1]
     return Examples(
         query=Query.of(loss, length, target, schedule, window),
         remaining=np.where(reached < points, reached - units.astype(np.float64), np.inf),
         left=points - length,
+        group=group,
     )
 
 
@@ -107,6 +111,7 @@ def _tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArra
         pool.target[task].astype(np.float64),
         pool.window[task].astype(np.float64),
         pool.demand[task].astype(np.float64),
+        corpus.group[curve],
     )
 
 
@@ -120,4 +125,5 @@ def _fractions(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[ND
     best = Query.of(loss, length, np.ones(count)).best_smoothed()
     target = best * np.exp(rng.uniform(np.log(HARDEST_FRACTION), 0, size=count))
     reached = demand(smooth(loss).astype(np.float64), target).astype(np.float64)
-    return loss, corpus.schedule[curve], length, target, np.full(count, np.nan), reached
+    group = corpus.group[curve]
+    return loss, corpus.schedule[curve], length, target, np.full(count, np.nan), reached, group

@@ -72,7 +72,8 @@ def test_earlier_runs_of_the_same_curve_help(flow, corpus):
     target = 0.7 * best
     query = Query.of(held_out.loss[curve], length, target, held_out.schedule[curve])
     reached = demand(smooth(held_out.loss[curve].astype(np.float64)), target).astype(float)
-    examples = Examples(query, np.where(reached < 200, reached - length + 1, np.inf), 200 - length)
+    remaining = np.where(reached < 200, reached - length + 1, np.inf)
+    examples = Examples(query, remaining, 200 - length, held_out.group[curve])
     error = [
         mean_ncrps(flow.forecast_with(query, histories(held_out, curve, runs, rng), 199).cdf, examples)
         for runs in (0, 3)

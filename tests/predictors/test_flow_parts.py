@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,15 +13,17 @@ import torch
 from mara.curves.smoothing import demand, smooth
 from mara.curves.synthetic import draw_curves
 from mara.predictors.examples import Examples
-from mara.predictors.flow.calibration import LEVELS, PlainRecalibration
+from mara.predictors.flow.calibration import LEVELS, NO_GROUP, PlainRecalibration
 from mara.predictors.flow.features import describe
 from mara.predictors.flow.network import FlowNetwork, initialise
 from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
+from mara.predictors.flow.pool import kalman_weight, pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.solver import midpoint
 from mara.predictors.flow.trajectory import DIVERGED, KNOT, future_knots
 from mara.predictors.forecast import Query
+from mara.predictors.kalman import Kalman
 
 UNKNOWN = np.nan
 
@@ -176,7 +179,9 @@ def forecasts_of_uniform(width: float, count: int, rng: np.random.Generator):
     grid = np.arange(181)
     cdf = np.clip((grid - (middle[:, None] - 40 * width)) / (80 * width), 0, 1)
     query = Query.of(np.ones((count, 200)), np.full(count, 10), np.ones(count))
-    return cdf.astype(np.float32), Examples(query, truth, np.full(count, 180)), rng.normal(size=(count, 2))
+    group = np.array([f"g{k}" for k in range(count)])
+    examples = Examples(query, truth, np.full(count, 180), group)
+    return cdf.astype(np.float32), examples, rng.normal(size=(count, 2))
 
 
 def test_calibration_widens_what_is_too_narrow_and_leaves_what_is_right():
@@ -191,6 +196,31 @@ def test_calibration_widens_what_is_too_narrow_and_leaves_what_is_right():
         level = forecast[np.arange(len(at)), at]
         inside = np.mean((level > 0.1) & (level <= 0.9))
         assert (abs(inside - 0.8) < 0.03) == fits, inside
+
+
+def test_calibration_is_wider_the_fewer_groups_it_saw():
+    cdf, trials, where = forecasts_of_uniform(1.0, 4000, np.random.default_rng(4))
+    kept = []
+    for groups in (5, 50, 4000):
+        some = replace(trials, group=np.array([f"g{k % groups}" for k in range(4000)]))
+        kept.append(PlainRecalibration.fit(cdf, some, where).value)
+        one_more = 1.0 / groups
+        ends = kept[-1][:, [1, -2]] * (1 + one_more) - 0.5 * one_more
+        np.testing.assert_allclose(ends, kept[0][:, [1, -2]] * 1.2 - 0.1, atol=0.01)
+    assert (kept[0][:, 1] > kept[1][:, 1]).all()
+    assert (kept[1][:, 1] > kept[2][:, 1]).all()
+    nameless = replace(trials, group=np.full(4000, NO_GROUP))
+    np.testing.assert_allclose(PlainRecalibration.fit(cdf, nameless, where).value, kept[2], atol=1e-3)
+
+
+def test_the_filter_counts_more_on_rough_prefixes():
+    query = Query.of(2.0 / np.sqrt(1 + np.arange(200))[None].repeat(3, 0), np.full(3, 50), np.full(3, 0.2))
+    weight = kalman_weight(np.array([-3.0, -0.5, 2.0]), 0.4, 0.8)
+    np.testing.assert_allclose(weight, [0.4, 0.6, 0.8])
+    nothing = np.zeros((3, 181), np.float32)
+    filtered = Kalman().forecast(query, 180).cdf
+    np.testing.assert_allclose(pooled(nothing, query, weight), weight[:, None] * filtered, atol=1e-6)
+    np.testing.assert_array_equal(pooled(nothing, query, np.zeros(3)), nothing)
 
 
 def test_calibration_keeps_order_and_ends():

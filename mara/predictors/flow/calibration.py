@@ -4,7 +4,13 @@ If u = F(truth) on calibration cases has the distribution function g, then g(F) 
 cases (Kuleshov et al., arXiv 1807.00263; with the n + 1 of split conformal prediction, Vovk et al., 2005).
 The map changes with the length and the roughness of the prefix, so that calibration holds for each kind of
 curve and not only on average over those of the calibration split (Mondrian conformal prediction, with cells
-that overlap). Plain arrays only: a forecast needs no neural-network library.
+that overlap).
+
+What is forecast next is a run of another group than those calibrated on, and groups are exchangeable rather than
+cases. So one more group than was seen is reckoned with in every cell, whose truths lie at the ends of their
+forecasts, half at each (conformal prediction with hierarchical data: Dunn, Wasserman & Ramdas, 2022; Lee, Barber
+& Willett, 2023); groups of unequal size count as Kish's effective number. Few groups, as among rough curves, make
+wide forecasts. Plain arrays only: a forecast needs no neural-network library.
 
 Shapes: B cases, H horizon, L levels, A ages, R roughnesses, C = A R cells.
 """
@@ -26,6 +32,8 @@ _CONTEXT = [4, 1]
 """Columns of the description's ``plain`` that the maps change with: log length and log roughness."""
 _AGE_QUANTILES = (0.1, 0.5, 0.9)
 _ROUGHNESS_QUANTILES = (0.2, 0.5, 0.8, 0.95)
+NO_GROUP = ""
+"""Group of cases that do not count as one."""
 _BORROWED = 200.0
 """Cases' worth of the map for all cells in the map of each cell."""
 
@@ -76,7 +84,9 @@ class PlainRecalibration:
         share = _shares(where, age, roughness)
         below = cases_below(cdf, examples)
         count = share.sum(axis=0)[:, None]
-        value = (share.T @ below + _BORROWED * below.mean(axis=0)) / (count + _BORROWED + 1.0)
+        value = (share.T @ below + _BORROWED * below.mean(axis=0)) / (count + _BORROWED)
+        one_more = 1.0 / _effective_groups(share, examples.group)[:, None]
+        value = (value + 0.5 * one_more) / (1.0 + one_more)
         value[:, 0], value[:, -1] = 0.0, 1.0
         return cls(age, roughness, np.maximum.accumulate(value, axis=1))
 
@@ -102,6 +112,20 @@ def _shares(
     """Share (B, C) of every cell in contexts (B, 2)."""
     by_age, by_roughness = _hats(where[:, 0], age), _hats(where[:, 1], roughness)
     return (by_age[:, :, None] * by_roughness[:, None, :]).reshape(len(where), -1)
+
+
+def _effective_groups(share: NDArray[np.float64], group: NDArray[np.str_]) -> NDArray[np.float64]:
+    """Groups (C,) behind the map of every cell, from the cases' shares (B, C) of cells and their groups (B,).
+
+    Cases borrowed from all cells bring their groups along. Infinite without any group.
+    """
+    known = group != NO_GROUP
+    if not known.any():
+        return np.full(share.shape[1], np.inf)
+    names, code, size = np.unique(group[known], return_inverse=True, return_counts=True)
+    own = np.stack([np.bincount(code, column, len(names)) for column in share[known].T])
+    weight = own + _BORROWED * size / len(group)
+    return weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from mara.config.flow import ExampleSettings
 from mara.curves.corpus import Corpus, concatenate
 from mara.curves.synthetic import draw_curves
 from mara.predictors.examples import Examples, draw_examples
+from mara.predictors.flow.calibration import NO_GROUP
 from mara.predictors.flow.features import Description, describe
 from mara.predictors.flow.trajectory import future_knots
 
@@ -104,11 +105,13 @@ def draw_prefixes(
 def draw_trials(corpus: Corpus, settings: ExampleSettings, tasks: bool, rng: np.random.Generator) -> Examples:
     """Questions that forecasts are calibrated on: of the calibration split, and of fresh synthetic curves.
 
-    The synthetic ones stand for kinds of curves that were never recorded; they are no part of the training.
+    The synthetic ones stand for kinds of curves that were never recorded; they are no part of the training. They
+    have no group: the model was trained on their like.
     """
     synthetic = round(settings.trials * settings.synthetic_trials)
     recorded = draw_examples(corpus.of(split="calibration"), settings.trials - synthetic, tasks, rng)
     if not synthetic:
         return recorded
     fresh = draw_curves(max(synthetic // 2, 1), rng)
-    return Examples.concatenate([recorded, draw_examples(fresh, synthetic, False, rng)])
+    drawn = draw_examples(replace(fresh, group=np.full(len(fresh), NO_GROUP)), synthetic, False, rng)
+    return Examples.concatenate([recorded, drawn])

@@ -26,7 +26,7 @@ from mara.predictors.flow.inputs import Standardizer, raw_inputs
 from mara.predictors.flow.network import FlowNetwork, Velocity, initialise
 from mara.predictors.flow.passage import cut, interval_shares, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
-from mara.predictors.flow.pool import pooled
+from mara.predictors.flow.pool import kalman_weight, pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.solver import midpoint
 from mara.predictors.flow.training import Run, train
@@ -140,7 +140,12 @@ class FlowPredictor(BasePredictor):
     ) -> Self:
         """The same network with fewer paths, other solver steps or another share, calibrated anew."""
         other = copy.copy(self)
-        asked = {"paths": paths, "solver_steps": solver_steps, "kalman_share": kalman_share}
+        asked = {
+            "paths": paths,
+            "solver_steps": solver_steps,
+            "kalman_share": kalman_share,
+            "rough_kalman_share": kalman_share,
+        }
         other.settings = self.settings.model_copy(update={k: v for k, v in asked.items() if v is not None})
         half = other.settings.paths // 2
         first, second = np.split(self.start, 2)
@@ -247,4 +252,6 @@ class FlowPredictor(BasePredictor):
             log_target = np.log(np.asarray(questions.target, dtype=np.float64))
         lowest = lowest_so_far(description, paths)
         cdf = passage_cdf(lowest, owner, log_target - description.level[owner])
-        return pooled(cdf, questions, self.settings.kalman_share), context(description)[owner]
+        where, settings = context(description)[owner], self.settings
+        weight = kalman_weight(where[:, 1], settings.kalman_share, settings.rough_kalman_share)
+        return pooled(cdf, questions, weight), where
