@@ -25,7 +25,7 @@ class NetworkSettings(Section):
     candidates_min: int = Field(24, ge=1)
     """Tasks kept as tokens at the least, however few nodes there are."""
     idle_margin: float = Field(12.0, gt=0)
-    """How far (in the prior's units) idling starts below the best task; learning may move it."""
+    """How far (in the logits) idling starts below the best task; learning may move it."""
 
 
 class LookaheadSettings(Section):
@@ -122,7 +122,14 @@ class MatSettings(Section):
     ppo: PpoSettings = PpoSettings()
     """Polish by policy gradients."""
     scratch: PpoSettings = PpoSettings(
-        updates=24, episodes=32, epochs=1, learning_rate=5e-3, gae_lambda=0.9, entropy=3e-4, target_kl=0.2
+        updates=24,
+        episodes=32,
+        epochs=1,
+        minibatch=512,
+        learning_rate=3e-3,
+        gae_lambda=0.4,
+        entropy=0.0,
+        target_kl=0.2,
     )
     """The same with `warm_start: none`; of what costs the same, many episodes seen once teach most."""
     mask: bool = True

@@ -169,6 +169,8 @@ class MatNetwork(nn.Module):
         idle = logits.new_zeros(*logits.shape[:2], 1)
         if self.prior:
             logits, idle = logits + self.gain * observation.prior, idle - self.gain * self.idle_margin
+        else:
+            idle = idle - self.idle_margin
         return torch.cat([logits, idle], dim=-1)
 
     def encode(self, observation: Observation) -> Encoded:
