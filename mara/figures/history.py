@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from mara.figures.style import (
+    FAINT,
     Drawn,
     colour,
     display_name,
@@ -34,15 +35,15 @@ def draw(history: pd.DataFrame) -> Drawn:
     rows = need(history[pairs.isin(list(ROWS))], "index_history or mara_history")
     workloads = in_family_order(rows["workload"])
     parts = [_shown(rows[rows["workload"] == workload]) for workload in workloads]
-    height = 0.9 + 0.3 * max(map(len, parts))
+    height = 1.1 + 0.3 * max(map(len, parts))
     figure, axes = panels(1, len(parts), height, sharex=True, sharey=True)
     for axis, workload, part in zip(axes[0], workloads, parts, strict=True):
         colours = [colour(str(name)) for name in part["baseline"]]
         dot_rows(axis, part, ("difference", "diff_low", "diff_high"), colours)
-        axis.axvline(0.0, color="#8a939d", linewidth=1.0)
+        axis.axvline(0.0, color=FAINT, linewidth=1.0)
         percent_axis(axis, sign=True)
         axis.set_title(display_name(workload))
-    name_rows(axes[0, 0], [str(name) for name in parts[0]["label"]])
+        name_rows(axis, [str(name) for name in part["label"]])
     axes[0, len(parts) // 2].set_xlabel("change in tasks completed / points")
     return Drawn(figure, _title(workloads, parts), _caption(rows), _alt(workloads, parts))
 
@@ -60,7 +61,7 @@ def _title(workloads: list[str], parts: list[pd.DataFrame]) -> str:
         for workload, part in zip(workloads, parts, strict=True)
         if (part["baseline"] == "index").any()
     )
-    return f"Knowing earlier runs changes the index's completion by {most} points" if most else "Earlier runs"
+    return f"Earlier runs change completion by {most} points" if most else "Earlier runs"
 
 
 def _caption(rows: pd.DataFrame) -> str:
@@ -68,6 +69,7 @@ def _caption(rows: pd.DataFrame) -> str:
         "Change in completion at the training load, on the same episodes, when forecasts know the run's "
         "configuration, and up to 1 or 3 earlier runs of its group besides (never the one that set the target): "
         "for the index, with the same weights in each of its rows that know more, and for MARA, trained anew. "
+        "Forecasts that know more are made when a task's units have grown by a tenth, and carried on in between. "
         "Lines are 95 % intervals over curve groups; "
         f"n = {span(rows['n_episodes'])} episodes a family, {span(rows['n_groups'])} groups."
     )
