@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mara.figures.style import COLOURS, Drawn, need, panels, percent, percent_axis, run
+from mara.figures.style import COLOURS, Drawn, display_name, need, panels, percent, percent_axis, run
 
 NAMES = {"mara_scratch": "with shaping", "mara_scratch_no_shaping": "without shaping"}
-SHADES = {"mara_scratch": COLOURS["mara"], "mara_scratch_no_shaping": COLOURS["lara"]}
+SHADES = (COLOURS["mara"], COLOURS["lara"])
 SMOOTHED = 5
 """Updates that a drawn point is the mean of: each plays other episodes, so single ones scatter."""
 
 
 def draw(training: pd.DataFrame) -> Drawn:
-    """A line a training seed, two colours; x in slots of experience, y the share of tasks that were completed."""
-    rows = training[(training["phase"] == "ppo") & training["method"].isin(list(NAMES))]
+    """A line a training seed, a colour a method; x in slots of experience, y the share of tasks completed."""
+    rows = training[(training["phase"] == "ppo") & (training["method"] != "mara")]
     wide = need(rows, "phase=ppo of the two that learn from nothing").pivot_table(
         index=["method", "run", "step"], columns="metric", values="value"
     )
     figure, axes = panels(1, 1, 2.9)
     axis, last, seeds = axes[0, 0], {}, 0
-    for method, name in NAMES.items():
-        if method not in wide.index.get_level_values("method"):
-            continue
-        ends = []
+    for method, shade in zip(dict.fromkeys(rows["method"]), SHADES, strict=False):
+        name, ends = NAMES.get(method, display_name(method)), []
         for at, (_, part) in enumerate(wide.loc[method].groupby("run", sort=True)):
             mean = part["completion"].rolling(SMOOTHED, min_periods=1).mean()
             slots = part["slots"].cumsum() / 1000
-            axis.plot(slots, mean, color=SHADES[method], label=None if at else name)
+            axis.plot(slots, mean, color=shade, label=None if at else name)
             ends.append(float(mean.iloc[-1]))
         last[name], seeds = sum(ends) / len(ends), max(seeds, len(ends))
     axis.set_xlabel("experience / 1,000 slots of an episode")
