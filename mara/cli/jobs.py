@@ -15,6 +15,7 @@ jobs:
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from pathlib import Path
@@ -34,6 +35,7 @@ LARGEST = 1_000_000
 """Bytes of the file."""
 DEEPEST = 10
 """Levels of nesting."""
+EXPECTED = "expected `jobs:` and a list of jobs, as `mara advise --help` shows"
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -62,13 +64,6 @@ class JobEntry(Section):
     """Steps left of its axis if it trained without a pause."""
     seconds_per_step: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Time a step of its axis takes on a node."""
-
-
-class JobsFile(Section):
-    """The whole file."""
-
-    jobs: list[JobEntry] = Field(min_length=1)
-    """The jobs."""
 
 
 def read_jobs(path: Path, now: datetime.datetime | None = None) -> list[Job]:
@@ -101,23 +96,37 @@ def read_jobs(path: Path, now: datetime.datetime | None = None) -> list[Job]:
 def _entries(path: Path) -> list[JobEntry]:
     if not path.exists():
         raise InputError(f"{path}: no such file; write one as `mara advise --help` shows")
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"{path}: {EXPECTED}")
     if check_file(path) > LARGEST:
         raise InputError(f"{path}: above {LARGEST:,} bytes; expected a short YAML file of jobs")
     try:
         text = path.read_text(encoding="utf-8-sig")
         _refuse_traps(text, path)
+        _refuse_doubles(yaml.compose(text, Loader=yaml.SafeLoader), path)
         content = yaml.safe_load(text)
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200] or "nested too deeply"
         raise InputError(f"{path}: not YAML ({reason})") from None
-    try:
-        return JobsFile.model_validate(content).jobs
-    except ValidationError as error:
-        problems = describe(error, JobsFile, [])
+    listed = content.get("jobs") if isinstance(content, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise InputError(f"{path}: {EXPECTED}")
+    strange = [str(key) for key in content if key != "jobs"]
+    if strange:
+        raise InputError(f"{path}: {strange[0][:40]}: unknown setting; {EXPECTED}")
+    entries, problems = [], []
+    for place, item in enumerate(listed):
+        try:
+            entries.append(JobEntry.model_validate(item))
+        except ValidationError as error:
+            found = describe(error, JobEntry, [])
+            problems += [f"jobs.{place}{'' if line.startswith('settings:') else '.'}{line}" for line in found]
+    if problems:
         more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-        raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more) from None
+        raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more)
+    return entries
 
 
 def _refuse_traps(text: str, path: Path) -> None:
@@ -135,11 +144,32 @@ def _refuse_traps(text: str, path: Path) -> None:
             raise InputError(f"{path}: {text_of_it}: a time without a date; write 90m or a whole date")
 
 
+def _refuse_doubles(node: yaml.Node | None, path: Path) -> None:
+    """Refuse a key that stands twice in an object, of which YAML keeps the last."""
+    inner: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if str(key.value) in seen:
+                line = key.start_mark.line + 1
+                raise InputError(f"{path}: line {line}: {str(key.value)[:40]} stands twice; keep one")
+            seen.add(str(key.value))
+            inner.append(value)
+    elif isinstance(node, yaml.SequenceNode):
+        inner = node.value
+    for child in inner:
+        _refuse_doubles(child, path)
+
+
 def _seconds_left(
     deadline: str | float | datetime.date | None, now: datetime.datetime, where: str
 ) -> float | None:
     if deadline is None:
         return None
+    if isinstance(deadline, str) and re.match(r"\d{4}-", deadline):
+        # YAML takes only dates with seconds for dates.
+        with contextlib.suppress(ValueError):
+            deadline = datetime.datetime.fromisoformat(deadline.strip())
     if isinstance(deadline, datetime.date):
         moment = deadline
         if not isinstance(moment, datetime.datetime):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mara.cli.main import COMMANDS, dispatch
@@ -69,20 +70,40 @@ def test_a_near_miss_is_suggested() -> None:
         dispatch(["advice"])
 
 
-def test_predict_answers_in_two_seconds_of_processor_time_without_torch(tmp_path: Path) -> None:
-    """Wall time on a busy machine says little; the process's own processor time is what it costs."""
+def processor_seconds(*words: str) -> float:
+    """What a command costs from start to end; wall time says little on a busy machine."""
+    before = os.times()
+    answer = mara(*words)
+    after = os.times()
+    assert answer.returncode == 0, answer.stderr
+    return sum(after[2:4]) - sum(before[2:4])
+
+
+def test_predict_and_advise_answer_in_seconds(tmp_path: Path) -> None:
+    """2 and 5 seconds are promised, on a quiet core; these bounds leave room for one that is shared."""
+    lines = ["jobs:"]
+    for job in range(100):
+        (tmp_path / f"r{job}").mkdir()
+        lightning_csv(tmp_path / f"r{job}", np.round((1 + job / 50) * np.arange(1, 201) ** -0.5, 5))
+        lines.append(f"  - {{log: r{job}, target: 0.1, deadline_steps: {200 + 20 * job}}}")
+    (tmp_path / "jobs.yaml").write_text("\n".join(lines))
+    commands = (
+        ["predict", str(tmp_path / "r7"), "--target", "0.05"],
+        ["advise", str(tmp_path), "--nodes", "8"],
+    )
+    for words, seconds in zip(commands, (2.5, 5), strict=True):
+        # Twice: the first time after installing compiles.
+        assert min(processor_seconds(*words) for _ in range(2)) < seconds
+
+
+def test_predict_does_without_torch(tmp_path: Path) -> None:
     path = str(lightning_csv(tmp_path, LOSSES))
     code = (
-        "import sys, time; from mara.cli.main import dispatch\n"
+        "import sys; from mara.cli.main import dispatch\n"
         f"dispatch(['predict', {path!r}, '--target', '0.2'])\n"
         "assert 'torch' not in sys.modules, 'torch was imported'\n"
-        "print(time.process_time())"
     )
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True
-    )  # compiles, once after installing
-    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert float(answer.stdout.splitlines()[-1]) < 2
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:

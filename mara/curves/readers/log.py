@@ -114,10 +114,11 @@ def shortfall(log: Log, target: float | None = None, best: float | None = None) 
         )
     distance = top - goal
     span = float(np.ptp(distance)) or abs(top) or 1.0
+    best_value = sign * top + 0.0  # 0, not -0
     wanted = np.nan if target is None else top - sign * target
     if target is not None and not wanted > 0:
         side = "below" if log.rising else "above"
         raise InputError(
-            f"{log.path}: target {target:g} for {log.metric}; it must lie {side} the best value {sign * top:g}"
+            f"{log.path}: target {target:g} for {log.metric}; it must lie {side} the best value {best_value:g}"
         )
-    return Shortfall(np.maximum(distance, 1e-6 * span), float(wanted), sign * top, rule)
+    return Shortfall(np.maximum(distance, 1e-6 * span), float(wanted), best_value, rule)

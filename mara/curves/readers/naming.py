@@ -164,7 +164,7 @@ def is_bounded(name: str) -> bool:
     return bool(set(plain(name).split("_")) & _BOUNDED)
 
 
-def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
+def choose_metric(names: Sequence[str], wanted: str | None, place: str, role: str = "metric") -> str:
     """The column that is asked for, or the one that is most likely meant.
 
     Args:
@@ -172,6 +172,7 @@ def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
         wanted: a name, or the end of one after ``/`` or `` - ``, without the ``(B)`` of detectors; None for
             the likeliest.
         place: where this is, for the message.
+        role: what the column is to be, for the message.
 
     Raises:
         InputError: with the names there are, if none or several fit.
@@ -187,7 +188,7 @@ def choose_metric(names: Sequence[str], wanted: str | None, place: str) -> str:
         near = difflib.get_close_matches(wanted, names, 1)
         hint = f"did you mean {near[0]!r}? " if near and not same else ""
         problem = "fits several columns" if same else "is no column"
-        raise InputError(f"{place}: metric {wanted!r} {problem}; {hint}there are {_listed(same or names)}")
+        raise InputError(f"{place}: {role} {wanted!r} {problem}; {hint}there are {_listed(same or names)}")
     candidates = [name for name in names if may_be_metric(name)]
     for known in PREFERRED:
         same = [name for name in candidates if plain(name) == known]

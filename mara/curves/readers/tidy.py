@@ -105,7 +105,7 @@ def tidy(
     row, value = table.columns[column_name].as_arrays()
     points = _Points(row, row.astype(np.float64), value)
     notes = list(table.notes)
-    kind, axis_name = _find_axis(table, points, axis, path)
+    kind, axis_name = _find_axis(table, points, axis, column_name, path)
     if axis_name:
         _place(table, points, axis_name, path, notes)
         _follow_epochs(table, points, axis_name, notes)
@@ -114,7 +114,7 @@ def tidy(
         raise InputError(f"{path}: column {column_name!r} holds no finite number; has the run logged it yet?")
     _forget_replaced(table, points, notes)
     return Log(
-        name=name,
+        name=printable(name),
         path=path,
         format=format,
         metric=printable(column_name),
@@ -148,7 +148,9 @@ def _at(table: Table, name: str, rows: NDArray[np.int64]) -> Floats:
     return np.where(at[place] == rows, values[place], np.nan)
 
 
-def _find_axis(table: Table, points: _Points, wanted: str | None, path: Path) -> tuple[Axis, str]:
+def _find_axis(
+    table: Table, points: _Points, wanted: str | None, metric: str, path: Path
+) -> tuple[Axis, str]:
     """The kind of axis and its column, "" for the rows themselves."""
     if wanted == "row":
         return "row", ""
@@ -158,7 +160,9 @@ def _find_axis(table: Table, points: _Points, wanted: str | None, path: Path) ->
     elif wanted is None:
         kinds = list(AXIS_NAMES)
     else:
-        column = choose_metric(numeric, wanted, f"{path}: axis")
+        column = choose_metric(numeric, wanted, str(path), "axis")
+        if column == metric:
+            raise InputError(f"{path}: axis {wanted!r} is the metric; expected another column")
         kind = next((kind for kind in AXIS_NAMES if axis_columns(kind, [column])), "step")
         return cast(Axis, kind), column
     for kind in kinds:

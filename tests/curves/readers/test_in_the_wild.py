@@ -73,6 +73,15 @@ def test_rewards_come_before_the_losses_of_reinforcement_learning(tmp_path: Path
         read_log(write(tmp_path / "m.csv", "step,a/reward,b/reward,b/loss", "1,2,3,4", "2,3,4,5"))
 
 
+def test_names_do_not_steer_the_terminal_and_axes_are_not_metrics(tmp_path: Path) -> None:
+    path = write(tmp_path / "a\nb\x1b[31m.csv", "step,loss", "1,2", "2,1")
+    assert read_log(path).name == "a?b?[31m"
+    with pytest.raises(InputError, match="axis 'loss' is the metric"):
+        read_log(path, axis="loss")
+    with pytest.raises(InputError, match="axis 'los' is no column; did you mean 'loss'"):
+        read_log(path, axis="los")
+
+
 def test_detectors_metrics_need_no_bracket(tmp_path: Path) -> None:
     head = "epoch,metrics/recall(B),metrics/mAP50(B),metrics/mAP50-95(B),val/box_loss,val/cls_loss"
     path = write(tmp_path / "results.csv", head, "1,.5,.6,.3,2,3", "2,.6,.7,.4,1,2")
