@@ -163,14 +163,14 @@ def test_shaping_that_changes_the_objective_or_adds_no_feedback_fails(fabricate,
 
 @pytest.mark.parametrize(
     ("unshaped", "holds", "said"),
-    [(0.55, "true", "feedback helps"), (0.60, "true", "beyond chance"), (0.70, "false", "feedback harms")],
+    [(0.50, "true", "feedback helps"), (0.63, "true", "beyond chance"), (0.70, "false", "feedback harms")],
 )
 def test_shaping_fails_only_if_it_costs_completions(fabricate, settings, unshaped, holds, said):
     """Whatever MARA itself completes: compared are the two that learned from nothing."""
     rates = GOOD | {"mara_scratch_no_shaping": unshaped}
     claim = judge(tables(fabricate, settings, rates), settings).set_index("claim").loc["C6"]
     assert claim["holds"] == holds
-    assert claim["measured"] == pytest.approx(0.60 - unshaped, abs=0.02)
+    assert claim["measured"] == pytest.approx(0.60 - unshaped, abs=0.04)
     assert said in claim["note"]
 
 
