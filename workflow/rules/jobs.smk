@@ -302,7 +302,9 @@ def method_seeds(method):
 
 
 SHAPING_PAIR = [
-    method for method in (SETTINGS.evaluation.shaped, SETTINGS.evaluation.unshaped) if method in STUDY.ablation
+    method
+    for method in (SETTINGS.evaluation.shaped, SETTINGS.evaluation.unshaped)
+    if method in STUDY.ablation
 ]
 if len(SHAPING_PAIR) < 2:
     SHAPING_PAIR = []

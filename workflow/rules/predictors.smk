@@ -191,6 +191,7 @@ rule mixed_forecasts:
         "results/logs/mixed_forecasts/{predictor}.log",
     benchmark:
         "results/benchmarks/mixed_forecasts/{predictor}.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1

@@ -47,6 +47,7 @@ rule figure:
         "results/benchmarks/figure/{figure}.tsv"
     wildcard_constraints:
         figure="|".join(FIGURES),
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -70,6 +71,7 @@ rule rulegraph:
         "results/logs/rulegraph.log",
     benchmark:
         "results/benchmarks/rulegraph.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -99,6 +101,7 @@ rule sample_curves:
         "results/logs/sample_curves.log",
     benchmark:
         "results/benchmarks/sample_curves.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -202,6 +205,7 @@ rule training_curves:
         "results/logs/training_curves.log",
     benchmark:
         "results/benchmarks/training_curves.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -224,6 +228,7 @@ rule runtime_table:
         "results/logs/runtime_table.log",
     benchmark:
         "results/benchmarks/runtime_table.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -277,6 +282,7 @@ rule report:
         "results/logs/report.log",
     benchmark:
         "results/benchmarks/report.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1

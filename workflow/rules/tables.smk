@@ -45,6 +45,7 @@ rule collect_tables:
         "results/logs/collect_tables.log",
     benchmark:
         "results/benchmarks/collect_tables.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -66,6 +67,7 @@ rule partial:
         "results/logs/partial.log",
     benchmark:
         "results/benchmarks/partial.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -177,6 +179,7 @@ rule claims:
         "results/logs/claims.log",
     benchmark:
         "results/benchmarks/claims.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1

@@ -45,6 +45,7 @@ rule mixed_pool:
         "results/logs/mixed_pool.log",
     benchmark:
         "results/benchmarks/mixed_pool.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -72,6 +73,7 @@ rule noisy_curves:
         "results/logs/noisy_curves.log",
     benchmark:
         "results/benchmarks/noisy_curves.tsv"
+    localrule: True
     conda:
         "../envs/mara.yaml"
     threads: 1
