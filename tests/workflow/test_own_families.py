@@ -79,6 +79,7 @@ def test_the_graph_gains_the_jobs_of_the_family(tmp_path: Path, corpus: Corpus) 
         "results/outcomes/lab/standard/load1/mara/seed2.parquet",
         "results/bound/lab/standard/load1.parquet",
         "results/evaluated/held_out_family/lab/load1",
+        "results/evaluated/history/lab/load1",
     ):
         assert f"output: {made}" in done.stdout, made
     assert "results/own/lab.parquet, results/.code/stages.make_pool.txt" in done.stdout

@@ -267,7 +267,7 @@ def suite_settings():
             False,
         )
     if STUDY.history:
-        for family in ("supervised", *STUDY.held_out_families):
+        for family in ("supervised", *STUDY.held_out_families, *STUDY.own_families):
             listed["history", family, unit] = (
                 family,
                 "standard",
