@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from mara.code_stamps import imported_modules
 from tests.workflow.project import SETTINGS, Plan, Project, changed, matching, with_descendants
 
 CODE = "\nEDITED = 1\n"
@@ -142,6 +143,14 @@ def test_a_setting_runs_the_rules_that_read_it(
             {"collect_tables"},
         ),
         (
+            "study.history",
+            ["lara", "index_history_1"],
+            {"train_predictor:flow_history", "add_deadline:flow_history_deadline", "history_forecasts:*"}
+            | {"tune:*,index_history", "outcomes:*,index_history_1,0"}
+            | {"evaluate_setting:history,*", "figure:history"},
+            {"collect_tables"},
+        ),
+        (
             "study.methods",
             [*SETTINGS["study"]["methods"], "srpt"],
             {"outcomes:*,srpt,0"},
@@ -149,7 +158,7 @@ def test_a_setting_runs_the_rules_that_read_it(
             | {"evaluate_setting:held_out_family,*"},
         ),
     ],
-    ids=["added seed", "removed seed", "added load", "added method"],
+    ids=["added seed", "removed seed", "added load", "added suite", "added method"],
 )
 def test_what_is_added_is_made_and_joined(
     made: Made, setting: str, value: object, new: set[str], joined: set[str]
@@ -160,6 +169,15 @@ def test_what_is_added_is_made_and_joined(
     everything = made.project.plan("--forceall", settings=settings)
     first = matching(everything, joined | {"provenance"} | new)
     assert set(again) == with_descendants(everything, first)
+
+
+def test_stages_that_ask_for_predictors_by_name_are_stamped_with_them(made: Made) -> None:
+    stamps = [path.stem.split("+") for path in (made.project.folder / "results/.code").glob("stages.*.txt")]
+    by_name = [
+        parts for parts in stamps if "mara.predictors.registry" in imported_modules([f"mara.{parts[0]}"])
+    ]
+    assert {"stages.tabulate", "stages.score_predictor"} <= {stage for stage, *_ in by_name}
+    assert [parts for parts in by_name if not any(name.startswith("predictors.") for name in parts[1:])] == []
 
 
 def test_a_clone_runs_everything_and_a_moved_folder_nothing(made: Made, tmp_path: Path) -> None:
