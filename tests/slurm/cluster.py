@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -75,7 +76,9 @@ def install() -> None:
     """
     if os.geteuid() != 0:
         raise NoSlurmError("starting SLURM's daemons needs root")
-    if CONFIGURATION.exists() or CONFIGURATION.is_symlink():
+    if CONFIGURATION.is_symlink() and not CONFIGURATION.exists():
+        CONFIGURATION.unlink()  # of a cluster here that was killed
+    if CONFIGURATION.exists():
         raise NoSlurmError(f"this machine has a SLURM of its own ({CONFIGURATION})")
     if not missing_programs():
         return
@@ -192,6 +195,7 @@ def running_cluster(memory_mb: int = 8000, processors: int = 2) -> Iterator[Path
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # stop the cluster then, too
     try:
         with running_cluster():
             raise SystemExit(subprocess.run(sys.argv[1:], check=False).returncode)
