@@ -76,7 +76,7 @@ def test_the_graph_gains_the_jobs_of_the_family(tmp_path: Path, corpus: Corpus) 
         "results/forecasts/wls/lab",
         "results/scores/lab/flow.parquet",
         "results/traces/lab/standard/load1.parquet",
-        "results/outcomes/lab/standard/load1/mara/seed2.parquet",
+        "results/outcomes/lab/standard/load1/mara/seed1.parquet",
         "results/bound/lab/standard/load1.parquet",
         "results/evaluated/held_out_family/lab/load1",
         "results/evaluated/history/lab/load1",
