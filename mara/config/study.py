@@ -141,7 +141,8 @@ class StudySettings(Section):
     train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3, 4, 5)
     """Seeds of the learned allocator: each is one whole training."""
     variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
-    """Seeds of its variants in the attribution and ablation suites."""
+    """Seeds of its variants: all of them for the pair that learns from nothing, the first for the others, which begin
+    with the index as `mara` does and end near it."""
     episodes: Episodes = Episodes()
     """Numbers of episodes."""
     loads: Annotated[tuple[Load, ...], Field(min_length=1)] = (1.0, 1.25, 1.5, 2.0)

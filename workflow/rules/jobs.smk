@@ -297,8 +297,8 @@ def method_seeds(method):
         return (0,)
     if method == SETTINGS.evaluation.method:
         return STUDY.train_seeds
-    several = method in (*STUDY.attribution, *STUDY.ablation)
-    return STUDY.variant_seeds if several else STUDY.variant_seeds[:1]
+    noisy = method in (SETTINGS.evaluation.shaped, SETTINGS.evaluation.unshaped)
+    return STUDY.variant_seeds if noisy else STUDY.variant_seeds[:1]
 
 
 SHAPING_PAIR = [
