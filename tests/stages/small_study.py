@@ -34,9 +34,11 @@ PLACES = (
     ("unseen_load", "supervised", 1.5),
     ("held_out_family", "rl", 1.0),
     ("held_out_family", "vision", 1.0),
+    ("held_out_family", "mine", 1.0),
     ("attribution", "supervised", 1.0),
     ("ablation", "supervised", 1.0),
     ("history", "rl", 1.0),
+    ("history", "mine", 1.0),
     ("stress", "bursty", 1.0),
     ("fairness", "mixed", 1.0),
 )

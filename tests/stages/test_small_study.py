@@ -9,6 +9,7 @@ import pytest
 from mara.allocators.registry import make_policy
 from mara.curves.synthetic import draw_curves
 from mara.evaluation.prediction import SCORES, ask, protocol_cases, scores
+from mara.figures import held_out, history
 from mara.predictors.forecast import Forecast
 from mara.predictors.registry import make_predictor
 from mara.report.tables import locate, read_tables
@@ -111,8 +112,11 @@ def test_every_verdict_points_at_the_row_that_holds_its_number(sound: Study) -> 
 
 
 def test_what_history_is_worth_is_the_difference_of_the_rates_in_the_completion_table(sound: Study) -> None:
-    row = sound.table("history").set_index(["method", "baseline"]).loc[("index_history", "index")]
-    rates = sound.table("completion").query("suite == 'history'").set_index("method")["completion_rate"]
+    place = "suite == 'history' and workload == 'rl'"
+    row = (
+        sound.table("history").query(place).set_index(["method", "baseline"]).loc[("index_history", "index")]
+    )
+    rates = sound.table("completion").query(place).set_index("method")["completion_rate"]
     assert (row["rate"], row["baseline_rate"]) == (rates["index_history"], rates["index"])
     assert row["difference"] == pytest.approx(row["rate"] - row["baseline_rate"])
     assert row["diff_low"] < row["difference"] < row["diff_high"]
@@ -129,6 +133,15 @@ def test_all_losses_are_comparisons_and_all_negative_comparisons_are_losses(soun
         assert rows["p_holm"][known == len(rows)].item() == pytest.approx(
             min(1.0, len(rows) * rows["p_value"].min())
         )
+
+
+def test_a_family_of_ones_own_stands_in_tables_and_figures_and_bears_no_claim(sound: Study) -> None:
+    for name in ("completion", "comparisons", "fairness", "fairness_groups", "history"):
+        assert "mine" in set(sound.table(name)["workload"]), name
+    assert not sound.table("claims")["where"].str.contains("mine").any()
+    assert "mine" in [axis.get_title("left") for axis in held_out.draw(sound.table("completion")).figure.axes]
+    panels = [axis.get_title("left") for axis in history.draw(sound.table("history")).figure.axes]
+    assert panels == ["RL", "mine"]
 
 
 def test_a_sound_method_keeps_its_claims(sound: Study) -> None:
