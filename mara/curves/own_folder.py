@@ -37,6 +37,8 @@ def read_groups(
             continue
         group, name = _place(path, folder)
         groups.setdefault(group, []).append(replace(log, name=name))
+    if not groups and not skipped:
+        raise InputError(f"{folder}: no log found in it (see the page on formats)")
     if not groups:
         first = f" ({skipped[0]})" if skipped else ""
         raise InputError(f"{folder}: {len(skipped)} logs found, none of use{first}")
