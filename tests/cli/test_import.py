@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mara.cli.main import dispatch
+from mara.cli.main import dispatch, main
 from mara.curves.corpus import POINTS, read_curves
 from mara.errors import InputError
 from tests.curves.readers.samples import LOSSES, evaluations, keras_csv, lightning_csv
@@ -75,6 +75,31 @@ def test_a_shorter_run_ends_and_a_diverged_one_diverges(tmp_path: Path) -> None:
 def test_bad_words(words: list[str], message: str, folder: Path) -> None:
     with pytest.raises(InputError, match=message):
         dispatch(["import", str(folder), *words])
+
+
+def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no log found in it"):
+        dispatch(["import", str(tmp_path), "--out", str(tmp_path / "x.parquet")])
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_is_a_word_and_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    out = folder / "mine.parquet"
+    before = sorted(folder.iterdir())
+    for place in ("mara.cli.import_logs.read", "mara.files.os.replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, interrupted)
+            patch.setattr("sys.argv", ["mara", "import", str(folder), "--out", str(out)])
+            with pytest.raises(SystemExit) as caught:
+                main()
+        assert caught.value.code == 130
+        assert capsys.readouterr().err.splitlines()[-1] == "interrupted"
+        assert sorted(folder.iterdir()) == before
 
 
 def test_groups_of_different_metrics_are_refused(tmp_path: Path) -> None:
