@@ -171,6 +171,7 @@ def test_a_killed_run_locks_others_out_until_unlocked_and_ends_alike(tmp_path: P
     while not list(killed.folder.glob("results/logs/**/*.log")) and time.monotonic() < end:
         time.sleep(0.05)
     assert process.poll() is None
+    os.killpg(process.pid, signal.SIGSTOP)  # so that it does not end before the second has come
 
     # A second Snakemake at the same time is turned away, and disturbs nothing.
     second = killed.start()
@@ -178,8 +179,7 @@ def test_a_killed_run_locks_others_out_until_unlocked_and_ends_alike(tmp_path: P
     assert second.returncode == 1
     assert "LockException" in said
     assert "--unlock" in said
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
+    os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     killed.finish("--unlock")
     killed.finish()
