@@ -66,6 +66,13 @@ class JobEntry(Section):
     """Time a step of its axis takes on a node."""
 
 
+class JobsFile(Section):
+    """The whole file."""
+
+    jobs: list[JobEntry]
+    """The jobs."""
+
+
 def read_jobs(path: Path, now: datetime.datetime | None = None) -> list[Job]:
     """Read the file and all logs that it names.
 
@@ -116,17 +123,12 @@ def _entries(path: Path) -> list[JobEntry]:
     strange = [str(key) for key in content if key != "jobs"]
     if strange:
         raise InputError(f"{path}: {strange[0][:40]}: unknown setting; {EXPECTED}")
-    entries, problems = [], []
-    for place, item in enumerate(listed):
-        try:
-            entries.append(JobEntry.model_validate(item))
-        except ValidationError as error:
-            found = describe(error, JobEntry, [])
-            problems += [f"jobs.{place}{'' if line.startswith('settings:') else '.'}{line}" for line in found]
-    if problems:
+    try:
+        return JobsFile.model_validate(content).jobs
+    except ValidationError as error:
+        problems = describe(error, JobsFile, [])
         more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-        raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more)
-    return entries
+        raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more) from None
 
 
 def _refuse_traps(text: str, path: Path) -> None:

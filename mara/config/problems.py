@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -28,15 +28,28 @@ def _holds(tree: Any, location: Sequence[str | int]) -> bool:
     return True
 
 
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the section that an annotation is, or that it admits beside None."""
+    for part in (annotation, *get_args(annotation)):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            return part
+    return None
+
+
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
     """Return the settings that exist where ``location`` ends, for suggestions."""
+    inner: Any = model
     for key in location[:-1]:
-        field = model.model_fields.get(str(key))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return []
-        model = inner
-    return list(model.model_fields)
+        if get_origin(inner) in (list, tuple):
+            inner = get_args(inner)[0]
+        elif get_origin(inner) is dict:
+            inner = get_args(inner)[1]
+        else:
+            section = _section_in(inner)
+            field = section.model_fields.get(str(key)) if section else None
+            inner = field.annotation if field else None
+    section = _section_in(inner)
+    return list(section.model_fields) if section else []
 
 
 def _line(model: type[BaseModel], problem: Mapping[str, Any]) -> str:

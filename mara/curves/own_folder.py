@@ -40,8 +40,7 @@ def read_groups(
     if not groups and not skipped:
         raise InputError(f"{folder}: no log found in it (see the page on formats)")
     if not groups:
-        first = f" ({skipped[0]})" if skipped else ""
-        raise InputError(f"{folder}: {len(skipped)} logs found, none of use{first}")
+        raise InputError(f"{folder}: {len(skipped)} logs found, none of use ({skipped[0]})")
     return groups, skipped
 
 

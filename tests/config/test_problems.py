@@ -25,6 +25,13 @@ def test_an_unknown_key_gets_a_suggestion() -> None:
     ]
 
 
+def test_the_suggestion_reaches_into_optional_and_named_sections() -> None:
+    wrong = {"mat": {"lookahead": {"horizn": 3}}, "study": {"scenarios": {"mine": {"slak": [1, 2]}}}}
+    lines = problems(wrong)
+    assert "mat.lookahead.horizn: unknown setting; did you mean 'horizon'?" in lines
+    assert "study.scenarios.mine.slak: unknown setting; did you mean 'slack'?" in lines
+
+
 def test_an_unknown_key_without_a_near_one_lists_what_is_known() -> None:
     (line,) = problems({"evaluation": {"xyzzy": 1}})
     assert line.startswith("evaluation.xyzzy: unknown setting; known here: ")
