@@ -34,7 +34,8 @@ from mara.predictors.flow.window import crossing_loss
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
 _PRIOR_PREFIXES = 40_000
-"""Prefixes on which the prior is fitted that the target is compared with."""
+"""Prefixes on which the prior is fitted that the target is compared with. It only makes inputs here, so fewer do
+than in the flow, which starts from it."""
 
 
 def window_inputs(units: NDArray[np.int64], window: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -76,7 +77,11 @@ class DirectPredictor(BasePredictor):
         self.recalibration: Recalibration | None = None
 
     def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
-        """Fit and calibrate on the same curves, and as many examples, as the flow."""
+        """Fit on the curves, and as many examples, as the flow, and calibrate on the same trials.
+
+        Examples are drawn from all curves alike, so the synthetic share is that of the curves (61 % with the full
+        run's settings), not the flow's ``synthetic_share`` of prefixes.
+        """
         settings = self.settings
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         curves, recorded = training_corpus(corpus, settings.examples, rng)

@@ -62,7 +62,7 @@ class Neighbours(BasePredictor):
     def _same_age(
         self, query: Query, rows: NDArray[np.int64], length: int, level: Floats, drop: Floats, horizon: int
     ) -> Floats:
-        """(b, H+1) for questions of one length; longer prefixes than the library's are cut in front."""
+        """(len(rows), H+1) for questions of one length; longer prefixes than the library's are cut in front."""
         assert self.log_loss is not None
         s = self.settings
         unit = min(length, self.log_loss.shape[1]) - 1

@@ -19,7 +19,9 @@ from mara.predictors.flow.prior import PathPrior, slope_mean
 FINE = 0.02
 """Log-losses that differ by less than about this are shown on a linear scale."""
 _PROBED = np.array([0, 4, 11, 17, 24, 34])
+"""Knots, near to far, at which prior and filter are shown: 1, 5, 12, 24, 48 and 120 units ahead."""
 _MIDDLE = 14
+"""Knot, 18 units ahead, whose prior scale measures the differences."""
 FARTHEST = 6.0
 """Standardised inputs are clipped here."""
 

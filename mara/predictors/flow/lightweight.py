@@ -4,7 +4,7 @@ The file is an ``.npz`` that :meth:`..distilled.DistilledPredictor.export` write
 and the standardiser that make its inputs, the window's ratio, and the calibration. The forecasts are those of
 the distilled predictor up to rounding.
 
-Shapes: B questions, F inputs, L intervals, W width.
+Shapes: B questions, F inputs, L intervals.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One set of starting points serves all prefixes, in antithetic pairs. So a forecast depends on nothing but its
 own prefix and target, neighbouring units see the same noise, and the order of a batch does not matter.
 
-Shapes: B prefixes, R questions, P paths, K knots, F inputs, H horizon.
+Shapes: B prefixes, R questions (each about one prefix), P paths, K knots, F inputs, H horizon.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 _CHUNK = 16
 """Prefixes that go through the solver together: their activations stay in the processor's cache."""
 _PRIOR_PREFIXES = 60_000
-"""Training prefixes that the prior is fitted on."""
+"""Most training prefixes that the prior is fitted on: evenly spaced ones, 50,000 of 300,000."""
 _WATCHED = 1000
 """Trials behind each line of the training log."""
 
@@ -208,7 +208,10 @@ class FlowPredictor(BasePredictor):
         window: NDArray[np.floating],
         horizon: int = HORIZON,
     ) -> Forecast:
-        """R forecasts that share the paths of P prefixes; see :class:`..forecast.ManyTargets`."""
+        """R forecasts that share the paths of B prefixes, question r about prefix ``owner[r]`` (R,) of them.
+
+        See :class:`..forecast.ManyTargets`.
+        """
         questions = prefixes.rows(owner, target, window)
         return self.finish(*self._crossed(prefixes, questions, owner), questions, horizon)
 
@@ -236,7 +239,7 @@ class FlowPredictor(BasePredictor):
     def _crossed(
         self, prefixes: Query, questions: Query, owner: NDArray[np.integer]
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Pooled distributions (R, 181) of the crossing, and the contexts (R, 2) of the questions."""
+        """Pooled distributions (R, 181) of questions about prefixes ``owner`` (R,) of B; contexts (R, 2)."""
         description = describe_query(prefixes)
         return self.crossings(description, self.paths(description), questions, owner)
 
@@ -247,7 +250,11 @@ class FlowPredictor(BasePredictor):
         questions: Query,
         owner: NDArray[np.integer],
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Shares of paths (P, 64, K) that have crossed, pooled with the Kalman filter's forecast."""
+        """Pooled distributions (R, 181) and contexts (R, 2) of questions about prefixes ``owner`` (R,) of B.
+
+        The shares of a prefix's paths (B, P, K) that have crossed the target, pooled with the Kalman filter's
+        forecast; see :func:`.pool.pooled`.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             log_target = np.log(np.asarray(questions.target, dtype=np.float64))
         lowest = lowest_so_far(description, paths)

@@ -22,10 +22,13 @@ from mara.predictors.flow.features import SLOPES, Description
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 
 _SMALLEST = 1e-4
+"""Added to sizes before their logarithm is taken, in log losses."""
 _RIDGE = 1e-3
+"""Ridge penalty of the regressions, times the number of prefixes."""
 _LOG_NORMAL_MEAN = -0.635
 """E log|z| of a standard normal z: turns a mean log size into a standard deviation."""
 _TREND = 0.05
+"""Slopes up to about this count on a linear scale, steeper ones on a logarithmic one."""
 _FARTHEST = 7.0
 """Largest |a|: sinh(7) = 548 scales."""
 
@@ -37,7 +40,11 @@ def slope_mean(description: Description) -> NDArray[np.float64]:
 
 
 def _size_inputs(description: Description, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the size of a residual depends on: (B, K, 7)."""
+    """What the size of a residual depends on: (B, K, 7).
+
+    A constant; noise; noise and distance of the mean together; how far the loss was from its level 13 to 16 and 33 to
+    48 units ago; age; and the Kalman filter's deviation; all on log scales.
+    """
     plain = description.plain.astype(np.float64)
     noise, size = plain[:, [1]], plain[:, [4]]
     recent = np.abs(description.shape[:, [8, 11]].astype(np.float64)) + _SMALLEST
