@@ -7,7 +7,7 @@ description of where the results come from. It holds no script and asks for noth
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from jinja2 import Environment, StrictUndefined
 
 from mara.errors import InputError
 from mara.files import atomic_path
+from mara.report.markdown import summary
 from mara.report.pictures import Picture, read_pictures
-from mara.report.tables import locate, read_tables, sheet
+from mara.report.tables import read_tables, sheet
+from mara.report.verdicts import claim, flatten, headline, loss
 
 TABLE_ORDER = ("claims", "completion", "comparisons", "losses", "prediction", "prediction_differences")
 PAGE_TABLES_LEFT_OUT = (
@@ -73,75 +75,14 @@ def render(
     names += [n for n in tables if n not in TABLE_ORDER and n not in PAGE_TABLES_LEFT_OUT]
     return template.render(
         headline=headline(tables["claims"]),
-        claims=[_claim(row, tables, drawn) for row in tables["claims"].to_dict("records")],
-        losses=[_loss(row) for row in tables["losses"].to_dict("records")],
+        claims=[claim(row, tables, drawn) for row in tables["claims"].to_dict("records")],
+        losses=[loss(row) for row in tables["losses"].to_dict("records")],
         compared=len(tables["comparisons"]) if "comparisons" in tables else None,
         pictures=pictures,
         sheets=[sheet(name, tables[name]) for name in names],
         provenance=list(flatten(provenance)),
         config=config,
     )
-
-
-def headline(claims: pd.DataFrame) -> str:
-    """How many claims hold, in a sentence."""
-    held = claims[claims["holds"] == "true"]["claim"].tolist()
-    which = f" ({', '.join(held)})" if held else ""
-    return f"{len(held)} of {len(claims)} published claims hold{which}"
-
-
-def amount(value: float, unit: str, sign: bool = True) -> str:
-    """A measured value for readers: completion in points, errors as they are."""
-    if value != value:
-        return "unknown"
-    scaled, digits = (100 * value, 2) if unit == "completion" else (value, 4)
-    scaled = round(scaled, digits) + 0.0  # no minus before a zero
-    return (f"{scaled:+.{digits}f}" if sign else f"{scaled:.{digits}f}").replace("-", "−")
-
-
-def _claim(row: Mapping[Any, Any], tables: dict[str, pd.DataFrame], drawn: set[str]) -> dict[str, Any]:
-    unit = str(row["unit"])
-    try:
-        published = amount(float(row["published"]), unit)
-    except ValueError:
-        published = str(row["published"])
-    else:
-        published += " points" if unit == "completion" else " nMAE"
-    return {
-        "id": row["claim"],
-        "title": row["title"],
-        "published": published,
-        "measured": amount(row["measured"], unit),
-        "low": amount(row["ci_low"], unit),
-        "high": amount(row["ci_high"], unit),
-        "unit": "points" if unit == "completion" else "nMAE",
-        "holds": row["holds"] == "true",
-        "n": row["n"],
-        "rule": row["rule"],
-        "note": row["note"],
-        "where": locate(str(row["where"]), tables),
-        "figure": row["figure"] if row["figure"] in drawn else "",
-    }
-
-
-def _loss(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {
-        "setting": f"{row['suite']}, {row['workload']}, load {row['load']:g}".replace("_", " "),
-        "baseline": str(row["baseline"]).replace("_", " "),
-        "difference": amount(row["difference"], "completion"),
-        "low": amount(row["diff_low"], "completion"),
-        "high": amount(row["diff_high"], "completion"),
-        "resolved": str(row["resolved"]).lower() == "true",
-    }
-
-
-def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as (dotted name, value) pairs."""
-    for key, inner in value.items():
-        if isinstance(inner, Mapping):
-            yield from flatten(inner, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", ", ".join(map(str, inner)) if isinstance(inner, list) else str(inner)
 
 
 def _read_provenance(path: Path) -> dict[str, Any]:
@@ -152,35 +93,3 @@ def _read_provenance(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path}: an object is needed at the top, with names and values")
     return value
-
-
-def summary(tables: dict[str, pd.DataFrame], pictures: list[Picture], provenance: Mapping[str, Any]) -> str:
-    """The first page as Markdown, to be pasted elsewhere."""
-    lines = [f"# {headline(tables['claims'])}", ""]
-    lines += ["| claim | published | measured | 95 % interval | n | holds |", "|---|---|---|---|---|---|"]
-    for row in tables["claims"].to_dict("records"):
-        claim = _claim(row, tables, set())
-        cells = (
-            f"{claim['id']} {claim['title']}",
-            claim["published"],
-            f"{claim['measured']} {claim['unit']}",
-            f"{claim['low']} to {claim['high']}",
-            claim["n"],
-            "yes" if claim["holds"] else "**no**",
-        )
-        lines.append("| " + " | ".join(str(c).replace("|", "/") for c in cells) + " |")
-    losses = [_loss(row) for row in tables["losses"].to_dict("records")]
-    lines += ["", "## Where MARA completes less than a baseline", ""]
-    if not losses:
-        lines.append("Nowhere among the settings compared.")
-    for loss in losses:
-        sure = "" if loss["resolved"] else ", within chance"
-        lines.append(
-            f"- {loss['setting']}: {loss['difference']} points against {loss['baseline']} "
-            f"({loss['low']} to {loss['high']}{sure})"
-        )
-    lines += ["", "## Figures", ""]
-    lines += [f"- `{p.name}`: {p.title}. {p.caption}" for p in pictures]
-    lines += ["", "## Made from", ""]
-    lines += [f"- {name}: {value}" for name, value in flatten(provenance)]
-    return "\n".join(lines) + "\n"

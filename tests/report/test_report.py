@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 
 from mara.errors import InputError
-from mara.report.page import amount, render, summary, write_report
+from mara.report.markdown import summary
+from mara.report.page import render, write_report
 from mara.report.pictures import inline_svg, read_pictures
 from mara.report.tables import LONGEST, locate, read_tables, sheet
+from mara.report.verdicts import amount
 
 SVG = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
