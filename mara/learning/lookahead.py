@@ -146,26 +146,28 @@ def _label_all(
     for s in range(live.shape[0]):
         e = live[s]
         now = lane(state, e)
-        _copy(problem, e, now, ledger, to, spare_ledger)
-        base = _play(problem, e, to, spare_ledger, params, score, weights, speed, room, 0, horizon, -1, -1)
-        for d in range(luck.shape[1]):
-            m = int(luck[s, d, 0] * order.shape[0])
-            k = _draw(
-                problem,
-                buffers.base[s],
-                buffers.prior[s],
-                buffers.present[s],
-                buffers.up[s],
-                m,
-                luck[s, d, 1],
-            )
-            node[s, d], action[s, d] = m, k
-            if k == buffers.base[s, m]:
-                continue
-            position = buffers.candidate[s, k] if k < buffers.candidate.shape[1] else -1
-            task = now.active[position] if position >= 0 else -1
+        base = 0.0
+        for d in range(-1, luck.shape[1]):
+            m, task = -1, -1
+            if d >= 0:
+                m = int(luck[s, d, 0] * order.shape[0])
+                k = _draw(
+                    problem,
+                    buffers.base[s],
+                    buffers.prior[s],
+                    buffers.present[s],
+                    buffers.up[s],
+                    m,
+                    luck[s, d, 1],
+                )
+                node[s, d], action[s, d] = m, k
+                if k == buffers.base[s, m]:
+                    continue
+                position = buffers.candidate[s, k] if k < buffers.candidate.shape[1] else -1
+                task = now.active[position] if position >= 0 else -1
+            # The index's own roll-out comes first; it has no call of its own, which would be compiled twice over.
             _copy(problem, e, now, ledger, to, spare_ledger)
-            other = _play(
+            total = _play(
                 problem,
                 e,
                 to,
@@ -175,12 +177,15 @@ def _label_all(
                 weights,
                 speed,
                 room,
-                hold,
+                hold if d >= 0 else 0,
                 horizon,
-                order[m],
+                order[m] if d >= 0 else -1,
                 task,
             )
-            advantage[s, d] = other - base
+            if d < 0:
+                base = total
+            else:
+                advantage[s, d] = total - base
 
 
 @jit_lean
