@@ -8,6 +8,7 @@ from typing import Any
 from mara.cli.arguments import command_parser, print_json
 from mara.cli.jobs import read_jobs
 from mara.cli.logs import length, short
+from mara.errors import printable
 from mara.live.advice import Advice, JobAdvice, advise
 
 DESCRIPTION = """\
@@ -51,7 +52,7 @@ def as_text(advice: Advice) -> str:
     ]
     idle = advice.nodes - sum(job.node is not None for job in advice.jobs)
     notes = [f"{idle} nodes have nothing to train"] if idle else []
-    return "\n".join([*lines, *(f"note: {note}" for note in (*notes, *advice.notes))])
+    return "\n".join(map(printable, [*lines, *(f"note: {note}" for note in (*notes, *advice.notes))]))
 
 
 def _row(job: JobAdvice) -> tuple[str, ...]:
@@ -62,7 +63,7 @@ def _row(job: JobAdvice) -> tuple[str, ...]:
         needs = f"{ends[0]} ({ends[1]} to {ends[2]})"
     return (
         "-" if job.node is None else str(job.node),
-        job.job.name,
+        printable(job.job.name),
         short(float(log.values[-1])),
         short(job.job.question.target),
         needs,

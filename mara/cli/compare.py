@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mara.cli.arguments import command_parser, print_json
+from mara.errors import InputError
 
 DESCRIPTION = """\
 Compare the tables of two results folders, row by row: every published quantity, its difference with an
@@ -19,13 +20,17 @@ def main(words: list[str]) -> None:
     """Compare, print.
 
     Raises:
-        InputError: for a folder without tables.
+        InputError: for a folder without tables, or twice the same folder.
     """
     parser = command_parser("compare", DESCRIPTION, EXAMPLE)
     parser.add_argument("first", type=Path, help="results folder")
     parser.add_argument("second", type=Path, help="the other results folder")
     parser.add_argument("--limit", type=int, default=20, help="rows of each kind to print (default: 20)")
     arguments = parser.parse_args(words)
+    if arguments.limit < 0:
+        raise InputError(f"--limit {arguments.limit}: expected 0 or more rows")
+    if arguments.first.resolve() == arguments.second.resolve():
+        raise InputError(f"{arguments.second}: given twice; name the results folders of two runs")
 
     from mara.evaluation.compare import compare_results
 
@@ -41,4 +46,4 @@ def main(words: list[str]) -> None:
             }
         )
     else:
-        print(found.text(max(arguments.limit, 0)))
+        print(found.text(arguments.limit))

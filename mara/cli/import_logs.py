@@ -6,10 +6,11 @@ import re
 import sys
 from pathlib import Path
 
-from mara.cli.arguments import command_parser, print_json
+from mara.cli.arguments import check_output, command_parser, print_json
 from mara.cli.logs import add_log_options, read
+from mara.config.study import TAKEN
 from mara.curves.readers.read import find_logs
-from mara.errors import InputError
+from mara.errors import InputError, printable
 
 DESCRIPTION = """\
 Find the logs under FOLDER, read one metric of each, and write the curves into one Parquet file for the study.
@@ -35,8 +36,9 @@ def main(words: list[str]) -> None:
     arguments = parser.parse_args(words)
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", arguments.family):
         raise InputError(f"--family {arguments.family!r}: expected small letters, digits and underscores")
-    if arguments.out.suffix != ".parquet":
-        raise InputError(f"--out {arguments.out}: expected a name that ends in .parquet")
+    if arguments.family in TAKEN:
+        raise InputError(f"--family {arguments.family}: the study has one of this name; choose another")
+    check_output("--out", arguments.out, (".parquet",))
 
     from tqdm import tqdm
 
@@ -56,7 +58,7 @@ def main(words: list[str]) -> None:
         print_json({"out": str(arguments.out), "curves": len(corpus), "groups": counts, "skipped": skipped})
         return
     for line in skipped:
-        print(f"skipped: {line}", file=sys.stderr)
+        print(f"skipped: {printable(line)}", file=sys.stderr)
     print(f"{arguments.out}: {len(corpus)} curves in {len(groups)} groups, {len(skipped)} logs skipped")
     if alone:
         print(f"note: only one run in {len(alone)} groups ({', '.join(alone[:5])})")

@@ -19,22 +19,25 @@ import contextlib
 import datetime
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from mara.config.base import Section
 from mara.config.problems import describe
 from mara.curves.readers.files import check_file
 from mara.curves.readers.read import read_log
 from mara.errors import InputError
-from mara.live.advice import Job
+from mara.live.advice import MOST_JOBS, Job
 from mara.live.forecast import Question
 
 LARGEST = 1_000_000
 """Bytes of the file."""
 DEEPEST = 10
 """Levels of nesting."""
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+"""What YAML takes 12:30 for: 750, to the base of 60."""
 EXPECTED = "expected `jobs:` and a list of jobs, as `mara advise --help` shows"
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -64,6 +67,19 @@ class JobEntry(Section):
     """Steps left of its axis if it trained without a pause."""
     seconds_per_step: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Time a step of its axis takes on a node."""
+
+    @field_validator("target", "best", "deadline", "deadline_steps", "seconds_per_step", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        """Refuse what would pass for a number or cannot be one."""
+        if isinstance(value, bool):
+            raise ValueError("a number is expected, not yes or no")
+        if isinstance(value, int):
+            try:
+                return float(value)
+            except OverflowError:
+                raise ValueError("a number of so many digits cannot be read") from None
+        return value
 
 
 class JobsFile(Section):
@@ -108,10 +124,9 @@ def _entries(path: Path) -> list[JobEntry]:
     if check_file(path) > LARGEST:
         raise InputError(f"{path}: above {LARGEST:,} bytes; expected a short YAML file of jobs")
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        _refuse_traps(text, path)
-        _refuse_doubles(yaml.compose(text, Loader=yaml.SafeLoader), path)
-        content = yaml.safe_load(text)
+        content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -120,6 +135,8 @@ def _entries(path: Path) -> list[JobEntry]:
     listed = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(listed, list) or not listed:
         raise InputError(f"{path}: {EXPECTED}")
+    if len(listed) > MOST_JOBS:
+        raise InputError(f"{path}: {len(listed):,} jobs; at most {MOST_JOBS:,} are advised on at once")
     strange = [str(key) for key in content if key != "jobs"]
     if strange:
         raise InputError(f"{path}: {strange[0][:40]}: unknown setting; {EXPECTED}")
@@ -131,36 +148,46 @@ def _entries(path: Path) -> list[JobEntry]:
         raise InputError(f"{path}: " + "; ".join(problems[:3])[:500] + more) from None
 
 
-def _refuse_traps(text: str, path: Path) -> None:
-    """Refuse what makes a small file cost minutes or gigabytes, and times that YAML takes for other numbers."""
+class _Loader(yaml.SafeLoader):
+    """Plain YAML in one pass.
+
+    Refused on the way, by an :class:`InputError` without the file's name: what makes a small file cost minutes
+    or gigabytes (aliases, deep nesting), tags, numbers to the base of 60, and a key that stands twice in an
+    object, of which YAML would keep the last.
+    """
+
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise InputError(f"{path}: not YAML of jobs (nested {depth} deep)")
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Read a node of the tree unless it is refused."""
+        event = self.peek_event()
         if isinstance(event, yaml.AliasEvent):
-            raise InputError(f"{path}: YAML aliases (*name) are not read here; write the values out")
-        text_of_it = event.value if isinstance(event, yaml.ScalarEvent) and event.style is None else ""
-        if re.fullmatch(r"\d+(:\d\d)+", text_of_it):
-            # YAML reads 12:30 as 750, a number to the base of 60.
-            raise InputError(f"{path}: {text_of_it}: a time without a date; write 90m or a whole date")
+            raise InputError(f"{_line(event)}: YAML aliases (*name) are not read here; write the values out")
+        if getattr(event, "tag", None) is not None:
+            raise InputError(f"{_line(event)}: not YAML of jobs (tags as {event.tag[:40]} are not read here)")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise InputError(f"{_line(event)}: not YAML of jobs (nested {self.depth} deep)")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and ":" in node.value:
+            raise InputError(f"{_line(node)}: {node.value}: a time without a date; write 90m or a whole date")
+        return node
 
-
-def _refuse_doubles(node: yaml.Node | None, path: Path) -> None:
-    """Refuse a key that stands twice in an object, of which YAML keeps the last."""
-    inner: list[yaml.Node] = []
-    if isinstance(node, yaml.MappingNode):
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Read an object whose keys differ."""
+        node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
-        for key, value in node.value:
+        for key, _ in node.value:
             if str(key.value) in seen:
-                line = key.start_mark.line + 1
-                raise InputError(f"{path}: line {line}: {str(key.value)[:40]} stands twice; keep one")
+                raise InputError(f"{_line(key)}: {str(key.value)[:40]} stands twice; keep one")
             seen.add(str(key.value))
-            inner.append(value)
-    elif isinstance(node, yaml.SequenceNode):
-        inner = node.value
-    for child in inner:
-        _refuse_doubles(child, path)
+        return node
+
+
+def _line(place: Any) -> str:
+    """Where an event or node of YAML stands."""
+    return f"line {place.start_mark.line + 1}"
 
 
 def _seconds_left(

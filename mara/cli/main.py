@@ -62,16 +62,13 @@ def dispatch(words: Sequence[str]) -> None:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Dispatch; what a file's name or content has put into an error must not break its one line."""
+    """Dispatch; what the file system refuses is an error of the input too."""
     try:
         dispatch(words)
     except BrokenPipeError:
         raise
-    except (InputError, OSError) as error:
-        line = (
-            str(error) if isinstance(error, InputError) else f"{error.filename or 'file'}: {error.strerror}"
-        )
-        raise InputError("".join(sign if sign.isprintable() else "?" for sign in line)) from None
+    except OSError as error:
+        raise InputError(f"{error.filename or 'file'}: {error.strerror or error}") from None
 
 
 def main() -> None:
@@ -82,9 +79,6 @@ def main() -> None:
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mara.errors import InputError
+from mara.errors import printable
 from mara.files import atomic_path
 from mara.live.forecast import Remaining
 
 WIDTH, HEIGHT = 72, 14
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def text_plot(remaining: Remaining, unicode: bool) -> str:
@@ -50,19 +49,9 @@ def text_plot(remaining: Remaining, unicode: bool) -> str:
     labels[-1] = labels[-1] or f"{min(values):.4g}"
     margin = max(map(len, labels))
     rows = [f"{label:>{margin}} {''.join(row).rstrip()}" for label, row in zip(labels, canvas, strict=True)]
-    left, right = f"{first:.6g}", f"{log.axis_column or 'row'} {last:.6g}"
+    left, right = f"{first:.6g}", printable(f"{log.axis_column or 'row'} {last:.6g}")
     rows.append(" " * (margin + 1) + left + right.rjust(WIDTH - len(left)))
     return "\n".join(rows)
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a file's ending that no picture has, before any work is done.
-
-    Raises:
-        InputError: naming the endings there are.
-    """
-    if path.suffix.lower() not in PICTURES:
-        raise InputError(f"--plot {path}: expected a name that ends in {', '.join(PICTURES)}")
 
 
 def save_plot(remaining: Remaining, path: Path) -> None:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mara.cli.arguments import command_parser, print_json
+from mara.cli.arguments import PICTURES, check_output, command_parser, print_json
 from mara.cli.logs import add_log_options, length, read, short
+from mara.errors import printable
 from mara.live.forecast import Remaining, forecast_remaining
 
 DESCRIPTION = """\
@@ -36,12 +37,12 @@ def main(words: list[str]) -> None:
     parser.add_argument("--quiet", action="store_true", help="no plot in the terminal")
     arguments = parser.parse_args(words)
     if arguments.plot is not None:
-        from mara.cli.plots import check_picture, save_plot
-
-        check_picture(arguments.plot)
+        check_output("--plot", arguments.plot, PICTURES)
     log = read(arguments, arguments.log)
     remaining = forecast_remaining(log, arguments.target, arguments.best, arguments.deadline_steps)
     if arguments.plot is not None:
+        from mara.cli.plots import save_plot
+
         save_plot(remaining, arguments.plot)
     if arguments.json:
         print_json(as_document(remaining))
@@ -82,7 +83,7 @@ def as_text(remaining: Remaining) -> str:
     if remaining.units.interpolated:
         notes.append(f"{remaining.units.interpolated} units in which nothing was logged are interpolated")
     notes += [remaining.shortfall.rule] if remaining.shortfall.rule else []
-    return "\n".join([*lines, *(f"note: {note}" for note in (*notes, *log.notes))])
+    return "\n".join(map(printable, [*lines, *(f"note: {note}" for note in (*notes, *log.notes))]))
 
 
 def as_document(remaining: Remaining) -> dict[str, Any]:

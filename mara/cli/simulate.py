@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mara.cli.arguments import command_parser, print_json
-from mara.errors import InputError
+from mara.cli.arguments import PICTURES, check_output, command_parser, print_json
+from mara.errors import InputError, printable
 from mara.files import atomic_path
 from mara.workload.traces.read import FORMATS, Jobs, read_trace
 
@@ -30,7 +30,6 @@ mara simulate jobs.csv --nodes 8 --allocators edf,srpt,lara,index --gantt schedu
 mara simulate log.swf --nodes 128 --allocators fifo,edf --slack 3 --json"""
 MOST_NODES = 100_000
 MOST_GANTT_NODES = 64
-PICTURES = (".svg", ".png", ".pdf")
 
 
 def main(words: list[str]) -> None:
@@ -42,13 +41,19 @@ def main(words: list[str]) -> None:
     arguments = _parse(words)
     if not 1 <= arguments.nodes <= MOST_NODES:
         raise InputError(f"--nodes {arguments.nodes}: expected 1 to {MOST_NODES}")
+    most = arguments.max_nodes_per_job
+    if most is not None and not 1 <= most <= arguments.nodes:
+        raise InputError(f"--max-nodes-per-job {most}: expected 1 to {arguments.nodes}, the number of nodes")
     if arguments.gantt is not None:
-        _check_picture(arguments.gantt, arguments.nodes)
+        check_output("--gantt", arguments.gantt, PICTURES)
+        if arguments.nodes > MOST_GANTT_NODES:
+            raise InputError(
+                f"--gantt: {arguments.nodes} nodes do not fit a picture; at most {MOST_GANTT_NODES} do"
+            )
+    names = _allocators(arguments.allocators, arguments.transformer)
     jobs = read_trace(arguments.trace, arguments.format, arguments.strict, arguments.nodes)
     for note in jobs.notes():
-        print(f"{arguments.trace}: {note}", file=sys.stderr)
-
-    names = _allocators(arguments.allocators)
+        print(printable(f"{arguments.trace}: {note}"), file=sys.stderr)
 
     from tqdm import tqdm
 
@@ -100,8 +105,10 @@ def _parse(words: list[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _allocators(listed: str) -> list[str]:
-    """The names of ``--allocators``, each known and given once."""
+def _allocators(listed: str, transformer: Path | None) -> list[str]:
+    """The names of ``--allocators``, each known and given once; the transformer's with its file, and the
+    file with its name.
+    """
     from mara.allocators.registry import allocator
     from mara.replay.compare import MAT
 
@@ -113,14 +120,13 @@ def _allocators(listed: str) -> list[str]:
     for name in names:
         if name != MAT:
             allocator(name)
+    if MAT in names and transformer is None:
+        raise InputError(
+            f"--allocators {MAT}: needs a trained transformer; give its policy.pt (--transformer)"
+        )
+    if MAT not in names and transformer is not None:
+        raise InputError(f"--transformer {transformer}: nothing runs it; add {MAT} to --allocators")
     return names
-
-
-def _check_picture(path: Path, nodes: int) -> None:
-    if path.suffix not in PICTURES:
-        raise InputError(f"--gantt {path}: expected a name that ends in {', '.join(PICTURES)}")
-    if nodes > MOST_GANTT_NODES:
-        raise InputError(f"--gantt: {nodes} nodes do not fit a picture; at most {MOST_GANTT_NODES} do")
 
 
 def draw_gantt(arena: Arena, runs: list[Run], path: Path) -> None:
@@ -152,7 +158,7 @@ def draw_gantt(arena: Arena, runs: list[Run], path: Path) -> None:
     set_title(drawn.figure, drawn.title)
     try:
         with atomic_path(path) as temporary:
-            drawn.figure.savefig(temporary, format=path.suffix[1:], facecolor="white")
+            drawn.figure.savefig(temporary, format=path.suffix.lower()[1:], facecolor="white")
     except OSError as error:
         raise InputError(f"--gantt {path}: cannot be written ({error.strerror})") from None
 

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from mara.command_line import LineParser
 from mara.config.allocators import AllocatorSettings
 from mara.config.base import Section
 from mara.config.cluster import ClusterSettings
@@ -26,6 +27,7 @@ from mara.config.predictors import PredictorSettings
 from mara.config.problems import SettingsError, describe
 from mara.config.study import StudySettings
 from mara.config.workload import ArrivalSettings, TaskSettings
+from mara.errors import exit_on_input_error
 from mara.files import atomic_path
 
 LONGEST_DEFAULT = 60
@@ -137,6 +139,7 @@ def settings_page() -> str:
 
 def main() -> None:
     """Write the default settings, their schema and their page below the working folder."""
+    LineParser(description=main.__doc__).parse_args()
     for path, text in (
         ("config/config.yaml", default_yaml()),
         ("workflow/schemas/config.schema.json", json_schema()),
@@ -147,4 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    exit_on_input_error(main)

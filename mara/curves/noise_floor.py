@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mara.command_line import LineParser
 from mara.curves.corpus import FAMILIES, Corpus, load_corpus, siblings
 from mara.curves.smoothing import demand, smooth
 from mara.errors import exit_on_input_error
@@ -86,6 +87,7 @@ def _remaining(smoothed: NDArray, target: NDArray, prefix: int) -> NDArray[np.in
 
 def main() -> None:
     """Print the noise floor of every family of the corpus."""
+    LineParser(description=__doc__).parse_args()
     corpus = load_corpus()
     for family in FAMILIES:
         floor = noise_floor(corpus, family, np.random.default_rng(0))

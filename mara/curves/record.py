@@ -10,15 +10,17 @@ Shapes: B recipes of a batch, N = 200 points.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import multiprocessing
 import os
 import shutil
+import signal
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import ModuleType
 
@@ -27,6 +29,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from mara.command_line import LineParser
 from mara.curves.corpus import (
     DATA_DIRECTORY,
     FAMILIES,
@@ -47,6 +50,8 @@ SMALLEST_LOSS = 1e-6
 SIGNIFICANT_BITS = 13
 """Losses are rounded to so many binary digits (relative error up to 1.2e-4) to keep the file small."""
 SHARDS = Path("build/curves")
+MOST_WORKERS = 64
+"""Worker processes at most, or as many as there are processors; more only cost memory."""
 
 Batch = tuple[ModuleType, list[Recipe]]
 
@@ -156,7 +161,13 @@ def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
 
 
 def _start_worker() -> None:
-    """One thread, and no life after a killed parent, which would leave the worker waiting for ever."""
+    """One thread, and no life after a killed parent, which would leave the worker waiting for ever.
+
+    An interrupt from the keyboard, which reaches all processes of a terminal, ends it at once and without a
+    word: what it has begun would be thrown away in any case.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -190,7 +201,7 @@ def compare(recorded: Corpus, stored: Corpus) -> list[str]:
 
 def main(words: Sequence[str] | None = None, prog: str = "python -m mara.curves.record") -> None:
     """The command line: ``words``, by default those of the process, for the program ``prog``."""
-    parser = argparse.ArgumentParser(
+    parser = LineParser(
         prog=prog,
         description="Record the training curves of the corpus, or some again to compare them bit by bit.",
         epilog=f"example: {prog} --ids digits/mlp-1x200-relu/00-0",
@@ -205,18 +216,44 @@ def main(words: Sequence[str] | None = None, prog: str = "python -m mara.curves.
     parser.add_argument("--shards", type=Path, default=SHARDS, help="folder of the finished batches")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     arguments = parser.parse_args(words)
-    if arguments.jobs < 1:
-        raise InputError(f"--jobs {arguments.jobs}: at least one worker is needed")
-    if arguments.ids:
-        stored = load_corpus(arguments.output)
-        different = compare(record_ids(arguments.ids, arguments.jobs), stored)
-        print(f"{len(arguments.ids) - len(different)} of {len(arguments.ids)} curves reproduced bit by bit")
-        if different:
-            raise InputError(f"{arguments.output}: not reproduced: {', '.join(different)}")
-        return
-    for family in FAMILIES if arguments.all else [arguments.family]:
-        path = record_family(family, arguments.output, arguments.shards, arguments.jobs)
-        print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    most = max(MOST_WORKERS, os.cpu_count() or 1)
+    if not 1 <= arguments.jobs <= most:
+        raise InputError(f"--jobs {arguments.jobs}: expected 1 to {most} workers")
+    try:
+        if arguments.ids:
+            _record_again(arguments.ids, arguments.output, arguments.jobs)
+            return
+        for option in ("output", "shards"):
+            _check_folder(f"--{option}", getattr(arguments, option))
+        for family in FAMILIES if arguments.all else [arguments.family]:
+            path = record_family(family, arguments.output, arguments.shards, arguments.jobs)
+            print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    except BrokenProcessPool:
+        raise InputError(
+            f"--jobs {arguments.jobs}: a worker was killed, for want of memory perhaps; the same command goes on "
+            "where this one stopped, and fewer workers need less"
+        ) from None
+
+
+def _record_again(ids: Sequence[str], output: Path, jobs: int) -> None:
+    """Record curves again and say how many are the stored ones, bit by bit."""
+    stored = load_corpus(output)
+    different = compare(record_ids(ids, jobs), stored)
+    print(f"{len(ids) - len(different)} of {len(ids)} curves reproduced bit by bit")
+    if different:
+        raise InputError(f"{output}: not reproduced: {', '.join(different)}")
+
+
+def _check_folder(option: str, folder: Path) -> None:
+    """Refuse a folder in which nothing can be written, before hours are spent on what is to lie there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{option} {folder}: cannot be written ({error.strerror}); expected a folder of your own"
+        ) from None
 
 
 if __name__ == "__main__":

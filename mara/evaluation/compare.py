@@ -7,6 +7,7 @@ the two intervals overlap. Verdicts that turned and rows that only one folder ha
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]] 
     "claims": (("claim",), (("measured", "ci_low", "ci_high"),)),
 }
 """For each table: the columns that name a row, and each quantity with the ends of its interval."""
+VERDICT = "holds"
+"""Column of claims."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Comparison:
 
     changes: one row a quantity: table, row, quantity, first, second, difference, low, high, overlap.
     turned: claims whose verdict differs: claim, first, second.
-    unmatched: rows found in one folder only: table, row, folder.
+    unmatched: rows and whole tables found in one folder only: table, row, folder.
     """
 
     changes: pd.DataFrame
@@ -82,17 +85,20 @@ def compare_results(first: Path, second: Path) -> Comparison:
     """Compare the tables of two results folders (``first/tables/*.csv`` with ``second/tables/*.csv``).
 
     Raises:
-        InputError: a folder has no tables, or the two have no table in common.
+        InputError: a folder has no tables, or the two have no row in common that both print with an interval.
     """
     changes: list[dict[str, object]] = []
     unmatched: list[dict[str, object]] = []
     turned: list[dict[str, object]] = []
-    shared = 0
     for name, (key, quantities) in QUANTITIES.items():
         before, after = _read(first, name, key), _read(second, name, key)
         if before is None or after is None:
+            unmatched.extend(
+                {"table": name, "row": "the whole table", "folder": str(folder)}
+                for folder, table in ((first, before), (second, after))
+                if table is not None
+            )
             continue
-        shared += 1
         for rows, others, folder in ((before, after, first), (after, before, second)):
             unmatched.extend(
                 {"table": name, "row": row, "folder": str(folder)}
@@ -100,17 +106,13 @@ def compare_results(first: Path, second: Path) -> Comparison:
             )
         for row in before.index.intersection(after.index, sort=False):
             changes.extend(_changes(name, row, before.loc[row], after.loc[row], quantities))
-            if name == "claims" and str(before.loc[row, "holds"]) != str(after.loc[row, "holds"]):
-                turned.append(
-                    {
-                        "claim": row,
-                        "first": str(before.loc[row, "holds"]),
-                        "second": str(after.loc[row, "holds"]),
-                    }
-                )
-    if shared == 0:
+            verdicts = [str(side.loc[row].get(VERDICT, "unknown")) for side in (before, after)]
+            if name == "claims" and verdicts[0] != verdicts[1]:
+                turned.append({"claim": row, "first": verdicts[0], "second": verdicts[1]})
+    if not changes:
         raise InputError(
-            f"{first} and {second}: no table in common; give two results folders that hold tables/"
+            f"{first} and {second}: no table has a row with an interval in both; give two results folders of "
+            "the study"
         )
     return Comparison(
         _table(changes, "table row quantity first second difference low high overlap"),
@@ -131,10 +133,14 @@ def _read(folder: Path, name: str, key: tuple[str, ...]) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        table = pd.read_csv(path, dtype={"train_seed": str, "holds": str})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
+            table = pd.read_csv(
+                path, dtype={"train_seed": str, VERDICT: str}, index_col=False, low_memory=False
+            )
     except pd.errors.EmptyDataError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, pd.errors.ParserWarning) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not a table ({reason}); give a folder that the study wrote") from None
     missing = [column for column in key if column not in table.columns]

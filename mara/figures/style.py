@@ -11,7 +11,6 @@ figure. Ink and grid have fixed values of their own so that a page can replace t
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import textwrap
@@ -31,6 +30,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from mara.command_line import LineParser
 from mara.errors import InputError, exit_on_input_error
 from mara.files import atomic_path
 
@@ -342,14 +342,14 @@ def read_table(path: Path) -> Any:
 
 def run(draw: Callable[..., Drawn], description: str | None) -> None:
     """The command line of a figure: one option for each table that ``draw`` takes, and ``--output``."""
-    names = list(inspect.signature(draw).parameters)
-    parser = argparse.ArgumentParser(description=description)
-    for name in names:
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True, help="stem of the files to write")
-    arguments = parser.parse_args()
 
     def main() -> None:
+        names = list(inspect.signature(draw).parameters)
+        parser = LineParser(description=description)
+        for name in names:
+            parser.add_argument(f"--{name}", type=Path, required=True)
+        parser.add_argument("--output", type=Path, required=True, help="stem of the files to write")
+        arguments = parser.parse_args()
         tables = {name: read_table(getattr(arguments, name)) for name in names}
         try:
             drawn = draw(**tables)

@@ -30,6 +30,8 @@ LONG_JOB_SLOTS = 60
 """Slots that the 90th percentile of the jobs is to take, well inside the horizon of forecasts."""
 MOST_SLOTS = 20_000_000
 """A simulation goes slot by slot; a longer trace needs longer slots."""
+MOST_NODE_SLOTS = 20_000_000_000
+"""So many slots of all nodes together take EDF about 20 minutes."""
 FORECAST_ROWS = 60_000
 """About so many (template, units) are forecast; more jobs share templates."""
 
@@ -113,6 +115,11 @@ def as_replay(
         raise InputError(
             f"line {line}: its deadline is {ends.max():.3g} slots of {slot_seconds:g} after the first "
             f"submission; at most {MOST_SLOTS:,} can be simulated, choose longer slots"
+        )
+    if ends.max() * nodes >= MOST_NODE_SLOTS:
+        raise InputError(
+            f"{ends.max():,.0f} slots of {slot_seconds:g} on {nodes:,} nodes; at most {MOST_NODE_SLOTS:,} "
+            "slots of a node can be simulated, choose longer slots or fewer nodes"
         )
     work = jobs.duration * jobs.nodes / slot_seconds
     if work.max() >= MOST_SLOTS:

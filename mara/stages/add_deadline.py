@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from mara.command_line import LineParser
 from mara.curves.corpus import load_corpus
 from mara.errors import InputError, exit_on_input_error
 from mara.predictors.flow.predictor import FlowPredictor
@@ -16,7 +16,7 @@ FLOWS = ("flow", "flow_history")
 
 def main() -> None:
     """Write the predictor ``flow_deadline`` or ``flow_history_deadline``."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--flow", type=Path, required=True)
     parser.add_argument("--predictor", choices=FLOWS, default=FLOWS[0], help="what --flow holds")
     parser.add_argument("--seed", type=int, required=True)

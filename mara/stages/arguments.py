@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from typing import TypeVar
 
 import numpy as np
 from pydantic import ValidationError
 
+from mara.command_line import LineParser
 from mara.config.base import Section
 from mara.config.problems import describe
 from mara.errors import InputError
@@ -16,9 +16,9 @@ from mara.errors import InputError
 SectionT = TypeVar("SectionT", bound=Section)
 
 
-def stage_parser(description: str | None) -> argparse.ArgumentParser:
+def stage_parser(description: str | None) -> LineParser:
     """Return a parser with ``--settings``, the JSON of exactly those settings that the stage reads."""
-    parser = argparse.ArgumentParser(description=description)
+    parser = LineParser(description=description)
     parser.add_argument("--settings", required=True, help="this stage's settings as JSON")
     return parser
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
 
+from mara.command_line import LineParser
 from mara.config.evaluation import SUITE_TABLES
 from mara.errors import exit_on_input_error
 from mara.evaluation.completion import adjust_within_suites
@@ -18,7 +18,7 @@ OWN_TABLES = {"attribution": "attribution", "stress": "stress"}
 
 def main() -> None:
     """Write ``<table>.csv`` for every table of SUITE_TABLES; one without rows keeps its header only."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--settings-evaluated", nargs="+", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True, help="folder of the tables")
     arguments = parser.parse_args()

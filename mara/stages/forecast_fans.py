@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from mara.command_line import LineParser
 from mara.curves.corpus import Corpus, concatenate, load_corpus, read_curves
 from mara.curves.smoothing import smooth
 from mara.errors import exit_on_input_error
@@ -63,7 +63,7 @@ def case_lines(name: str, corpus: Corpus, row: int, flow: FlowPredictor, wls: Wl
 
 def main() -> None:
     """Write ``fans.csv``; the curves are drawn at random among those that have not diverged."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--flow", type=Path, required=True)
     parser.add_argument("--wls", type=Path, required=True)
     parser.add_argument("--own", nargs=2, action="append", default=[], metavar=("FAMILY", "FILE"))

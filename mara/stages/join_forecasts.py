@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from mara.command_line import LineParser
 from mara.errors import exit_on_input_error
 from mara.workload.forecast_table import ForecastTable, join_tables
 
 
 def main() -> None:
     """Write the forecast table (a folder of arrays)."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--forecasts", type=Path, nargs="+", required=True)
     parser.add_argument("--templates", type=int, required=True, help="of each pool")
     parser.add_argument("--output", type=Path, required=True)

@@ -5,10 +5,10 @@ Templates stand in random order in a pool, so the first of them are a fair sampl
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
+from mara.command_line import LineParser
 from mara.curves.corpus import load_corpus
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
@@ -18,7 +18,7 @@ from mara.workload.tasks import TaskPool, join_pools
 
 def main() -> None:
     """Write the pool (Parquet) and its card (JSON)."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--pools", type=Path, nargs="+", required=True)
     parser.add_argument("--templates", type=int, required=True, help="of each pool")
     parser.add_argument("--output", type=Path, required=True)

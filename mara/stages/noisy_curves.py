@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from mara.command_line import LineParser
 from mara.curves.corpus import load_corpus, write_curves
 from mara.errors import exit_on_input_error
 from mara.stages.arguments import generator_for
@@ -15,7 +15,7 @@ from mara.stages.arguments import generator_for
 
 def main() -> None:
     """Write the curves of a family's test split, each validation loss times exp(level * normal)."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--family", required=True)
     parser.add_argument("--level", type=float, required=True, help="standard deviation of the log noise")
     parser.add_argument("--seed", type=int, required=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from mara.command_line import LineParser
 from mara.curves.corpus import Corpus, read_curves, write_curves
 from mara.curves.own_curves import own_corpus
 from mara.curves.own_folder import read_groups
@@ -44,7 +44,7 @@ def read_source(source: Path, family: str) -> Corpus:
 
 def main() -> None:
     """Write the family's curves (Parquet), all in the test split."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--family", required=True)
     parser.add_argument("--source", type=Path, required=True, help="file of curves, or folder of logs")
     parser.add_argument("--output", type=Path, required=True)

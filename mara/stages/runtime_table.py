@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
 
+from mara.command_line import LineParser
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
 
 
 def main() -> None:
     """Write ``runtime.csv``: seconds summed over the jobs of a rule, memory of the largest."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--benchmarks", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from mara.command_line import LineParser
 from mara.curves.corpus import concatenate, load_corpus, read_curves
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
@@ -18,7 +18,7 @@ CURVES_PER_FAMILY = 12
 
 def main() -> None:
     """Write ``sample_curves.csv`` and the counts by family and split, ``corpus.csv``."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--own", nargs=2, action="append", default=[], metavar=("FAMILY", "FILE"))
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--curves", type=Path, required=True)

@@ -5,13 +5,13 @@ What it cost is kept apart from the scores: ``ms_per_curve``, processor time a f
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from mara.command_line import LineParser
 from mara.curves.corpus import load_corpus, read_curves
 from mara.errors import exit_on_input_error
 from mara.evaluation.prediction import ask, probability_integral, protocol_cases, scores
@@ -21,7 +21,7 @@ from mara.predictors.registry import load_predictor
 
 def main() -> None:
     """Write one row a case (what it is, its scores, its probability integral), and one row of what all cost."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--predictor", required=True)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--own", nargs=2, metavar=("FAMILY", "FILE"), help="score on an own family alone")

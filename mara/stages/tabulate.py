@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mara.command_line import LineParser
 from mara.curves.corpus import load_corpus, read_curves
 from mara.errors import InputError, exit_on_input_error
 from mara.predictors.registry import load_predictor
@@ -15,9 +16,7 @@ from mara.workload.tasks import TaskPool
 
 def main() -> None:
     """Write the forecast table (a folder of arrays)."""
-    import argparse
-
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--predictor", required=True)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--pool", type=Path, required=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
+from mara.command_line import LineParser
 from mara.errors import exit_on_input_error
 from mara.files import atomic_path
 
@@ -28,7 +28,7 @@ def long_table(
 
 def main() -> None:
     """Write ``training_flow.csv`` and ``training_mat.csv``."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     parser.add_argument("--flow", nargs="+", type=Path, required=True, help=".../<predictor>/training.csv")
     parser.add_argument(
         "--mat", nargs="+", type=Path, required=True, help=".../<method>/seed<n>/training.csv"

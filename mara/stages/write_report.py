@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from mara.command_line import LineParser
 from mara.errors import exit_on_input_error
 from mara.report.page import write_report
 
 
 def main() -> None:
     """Write the page and the summary."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = LineParser(description=__doc__)
     for name in ("tables", "figures", "provenance", "settings-file", "page", "summary"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     arguments = parser.parse_args()

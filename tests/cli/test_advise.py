@@ -75,6 +75,26 @@ def test_deadlines_in_words_and_dates(folder: Path) -> None:
             "jobs.0.dedline: unknown setting; did you mean 'deadline",
         ),
         ("jobs: [{log: a/metrics.csv, target: .nan}]", "jobs.0.target"),
+        ("jobs: [{log: a/metrics.csv, target: yes}]", "jobs.0.target: a number is expected"),
+        (f"jobs: [{{log: a/metrics.csv, target: {'9' * 400}}}]", "jobs.0.target: .*so many digits"),
+        (f"jobs: [{{log: a/metrics.csv, target: {'9' * 5000}}}]", "not YAML"),
+        ("jobs: [{log: a/metrics.csv, target: [1]}]", "jobs.0.target: input should be a valid number"),
+        ("jobs: [{log: a/metrics.csv, target: !!float ''}]", "line 1: not YAML of jobs .tags"),
+        ("jobs: [{log: a/metrics.csv, target: !!bool x}]", "line 1: not YAML of jobs .tags"),
+        (
+            "jobs:\n  - {log: a/metrics.csv, target: 1, deadline: 12:30}",
+            "line 2: 12:30: a time without a date",
+        ),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: 1:30:20.5}]", "a time without a date"),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: true}]", "jobs.0.deadline: a number is expected"),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: .inf}]", "0 or more"),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: 2031-02-30}]", "not YAML .day is out of range"),
+        ("jobs: [{log: a/metrics.csv, target: 1, [a]: 1}]", "not YAML"),
+        ("jobs: []\njobs: []", "line 2: jobs stands twice"),
+        ("jobs: []\n---\njobs: []", "single document"),
+        ("jobs: [" + "1, " * 1001 + "]", "1,001 jobs; at most 1,000"),
+        ("jobs: " + "[" * 11 + "]" * 11, "nested 11 deep"),
+        ("jobs: " + "x" * 1_000_001, "above 1,000,000 bytes"),
         ("jobs: [{log: a/metrics.csv, target: 1, deadline: soon}]", "expected 90m, 12h, 2d"),
         ("jobs: [{log: a/metrics.csv, target: 1, deadline: -3}]", "0 or more"),
         ("jobs: [{log: zzz.csv, target: 1}]", "zzz.csv: cannot be read"),
@@ -90,3 +110,51 @@ def test_bad_files_get_one_line(text: str, message: str, folder: Path) -> None:
         read_jobs(folder / "jobs.yaml")
     assert "\n" not in str(caught.value)
     assert "jobs.yaml" in str(caught.value) or "zzz.csv" in str(caught.value)
+
+
+def test_a_small_file_cannot_grow(folder: Path) -> None:
+    """Nine times nine times nine ... words, were the aliases followed."""
+    names = "abcdefghi"
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for name, before in zip(names[1:], names, strict=False):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
+    (folder / "jobs.yaml").write_text("\n".join([*lines, "jobs: *i"]))
+    with pytest.raises(InputError, match="line 2: YAML aliases"):
+        read_jobs(folder / "jobs.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--nodes", "0"], "0 nodes: at least one"),
+        (["--nodes", "-3"], "-3 nodes: at least one"),
+        (["--nodes", "two"], "--nodes: expected a whole number, not 'two'"),
+        ([], "required: --nodes"),
+    ],
+)
+def test_bad_words(words: list[str], message: str, folder: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        dispatch(["advise", str(folder), *words])
+
+
+def test_odd_folders_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(bytes(range(256)))
+    for place in (
+        tmp_path,
+        tmp_path / "none",
+        tmp_path / "a.csv",
+        tmp_path / "a.csv" / "b",
+        Path("/dev/null"),
+    ):
+        with pytest.raises(InputError) as caught:
+            dispatch(["advise", str(place), "--nodes", "2"])
+        assert "\n" not in str(caught.value)
+        assert str(place) in str(caught.value)
+
+
+def test_names_cannot_move_the_cursor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "jobs.yaml").write_text('jobs: [{log: a/metrics.csv, target: 0.2, name: "x\\e[2J\\ny"}]')
+    dispatch(["advise", str(folder), "--nodes", "1"])
+    text = capsys.readouterr().out
+    assert "x?[2J?y" in text
+    assert "\x1b" not in text

@@ -54,7 +54,7 @@ def test_what_is_no_results_folder_is_said(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no folder tables/"):
             dispatch(["compare", str(whole), str(other)])
     (tmp_path / "c" / "tables").mkdir(parents=True)
-    with pytest.raises(InputError, match="no table in common"):
+    with pytest.raises(InputError, match="no table has a row with an interval in both"):
         dispatch(["compare", str(whole), str(tmp_path / "c")])
     (tmp_path / "c" / "tables" / "completion.csv").write_bytes(b"\x00\xff\x00,1\n" * 9)
     with pytest.raises(InputError, match=r"completion\.csv: not a table"):
@@ -63,3 +63,74 @@ def test_what_is_no_results_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "c" / "tables" / "completion.csv").write_text(text.replace("0.45", "much", 1))
     with pytest.raises(InputError, match="could not convert"):
         dispatch(["compare", str(whole), str(tmp_path / "c")])
+
+
+def change(folder: Path, table: str, **columns: object) -> None:
+    path = folder / "tables" / f"{table}.csv"
+    pd.read_csv(path).assign(**columns).to_csv(path, index=False)
+
+
+def test_the_same_folder_and_bad_words_are_refused(tmp_path: Path) -> None:
+    whole = str(results(tmp_path / "a", 0.6, "yes"))
+    for words, message in (
+        ([whole, whole], "given twice"),
+        ([whole, f"{whole}/../a"], "given twice"),
+        ([whole], "required: second"),
+        ([whole, "b", "--limit", "-1"], "--limit -1: expected 0 or more"),
+        ([whole, "b", "--limit", "1e3"], "--limit: expected a whole number"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dispatch(["compare", *words])
+
+
+def test_tables_of_other_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What one of the two lacks is said or refused; no table is read as what it is not."""
+    whole = results(tmp_path / "a", 0.6, "yes")
+    other = results(tmp_path / "b", 0.6, "yes")
+    words = ["compare", str(whole), str(other)]
+    table = other / "tables" / "completion.csv"
+    text = table.read_text()
+
+    change(other, "claims", holds=None)
+    dispatch(words)
+    assert "Verdict on C2 turned from yes to nan." in capsys.readouterr().out
+    pd.read_csv(other / "tables" / "claims.csv").drop(columns="holds").to_csv(
+        other / "tables" / "claims.csv", index=False
+    )
+    dispatch(words)
+    assert "Verdict on C2 turned from yes to unknown." in capsys.readouterr().out
+    (other / "tables" / "claims.csv").write_text("")
+    dispatch(words)
+    assert f"claims: the whole table: only in {whole}" in capsys.readouterr().out
+
+    for content in ("", text.splitlines()[0] + "\n", text.replace("all", "1")):
+        table.write_text(content)
+        with pytest.raises(InputError, match="no table has a row with an interval in both"):
+            dispatch(words)
+    table.write_text(text.replace("ci_low", "low"))
+    dispatch(words)  # the lead is still there
+    assert "All 2 intervals" in capsys.readouterr().out
+    table.write_text(text.replace("method", "way"))
+    with pytest.raises(InputError, match="column 'method' is missing"):
+        dispatch(words)
+    table.write_text(text.replace(",edf,", ",edf,1,2,3,"))
+    with pytest.raises(InputError, match=r"completion\.csv: not a table"):
+        dispatch(words)
+    table.write_text(text.replace(",", ";"))
+    with pytest.raises(InputError, match="is missing"):
+        dispatch(words)
+    table.unlink()
+    table.mkdir()
+    with pytest.raises(InputError, match=r"completion\.csv: not a table"):
+        dispatch(words)
+
+
+def test_numbers_that_are_none_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, other = results(tmp_path / "a", 0.6, "yes"), results(tmp_path / "b", 0.6, "yes")
+    change(other, "completion", completion_rate=float("nan"), ci_low=float("nan"))
+    dispatch(["compare", str(whole), str(other), "--json"])
+    assert json.loads(capsys.readouterr().out)["compared"] == 3
+    change(other, "completion", completion_rate=0.6, ci_high=float("nan"))
+    dispatch(["compare", str(whole), str(other), "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["compared"], document["apart"]) == (5, 0)

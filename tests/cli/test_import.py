@@ -67,7 +67,10 @@ def test_a_shorter_run_ends_and_a_diverged_one_diverges(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--family", "My Logs", "--out", "x.parquet"], "small letters"),
+        (["--family", "rl", "--out", "x.parquet"], "--family rl: the study has one of this name"),
         (["--out", "x.csv"], "ends in .parquet"),
+        (["--out", "/dev/null/x.parquet"], "/dev/null is no folder"),
+        (["--out", "x.parquet", "--best", "nan"], "best nan; expected a finite number"),
         (["--out", "x.parquet", "--strict"], "notes.csv"),
         (["--out", "x.parquet", "--metric", "nothing"], "none of use"),
     ],
@@ -75,6 +78,20 @@ def test_a_shorter_run_ends_and_a_diverged_one_diverges(tmp_path: Path) -> None:
 def test_bad_words(words: list[str], message: str, folder: Path) -> None:
     with pytest.raises(InputError, match=message):
         dispatch(["import", str(folder), *words])
+
+
+def test_a_folder_of_unreadable_files_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "a.csv").write_bytes(bytes(range(256)) * 9)
+    (folder / "b.csv").touch()
+    (folder / "c.npz").write_bytes(b"PK\x03\x04")
+    (folder / "d.csv").symlink_to(folder / "d.csv")
+    for out in (tmp_path / "x.parquet", folder / "a.csv" / "x.parquet", folder):
+        with pytest.raises(InputError) as caught:
+            dispatch(["import", str(folder), "--out", str(out)])
+        assert "\n" not in str(caught.value)
+    assert sorted(path.name for path in tmp_path.rglob("*.parquet")) == []
 
 
 def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:

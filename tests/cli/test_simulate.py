@@ -78,6 +78,15 @@ def test_a_picture_and_the_transformer(
     [
         (["--nodes", "0"], "--nodes 0: expected 1"),
         (["--nodes", "1000000000000"], "expected 1 to 100000"),
+        (["--nodes", "-1"], "--nodes -1: expected 1"),
+        (["--nodes", "2", "--max-nodes-per-job", "0"], "--max-nodes-per-job 0: expected 1 to 2"),
+        (["--nodes", "2", "--max-nodes-per-job", "3"], "--max-nodes-per-job 3: expected 1 to 2"),
+        (["--nodes", "2", "--transformer", "policy.pt"], "nothing runs it; add mat to --allocators"),
+        (["--nodes", "2", "--allocators", "mat", "--transformer", "/dev/null"], "not a trained transformer"),
+        (["--nodes", "2", "--slack", "nan"], "slack of nan"),
+        (["--nodes", "100000", "--slot-seconds", ".001"], "choose longer slots or fewer nodes"),
+        (["--nodes", "2", "--allocator", "edf"], "--allocator: no such option; did you mean --allocators"),
+        (["--nodes", "2", "--gantt", "/dev/null/g.svg"], "/dev/null is no folder"),
         (["--nodes", "2", "--allocators", ","], "name at least one"),
         (["--nodes", "2", "--allocators", "edf,edf"], "twice"),
         (["--nodes", "2", "--allocators", "egf"], "allocator egf: unknown"),
@@ -85,7 +94,7 @@ def test_a_picture_and_the_transformer(
         (["--nodes", "2", "--seed", "-1"], "seed -1"),
         (["--nodes", "2", "--seed", "9" * 30], "seed 9"),
         (["--nodes", "2", "--predictor", "flow"], "expected one of kalman"),
-        (["--nodes", "2", "--gantt", "g.txt"], "ends in .svg"),
+        (["--nodes", "2", "--gantt", "g.txt"], "ends in .png, .svg"),
         (["--nodes", "99", "--gantt", "g.svg"], "do not fit a picture"),
         (["--nodes", "2", "--gantt", "/proc/none/g.svg"], "cannot be written"),
         (["--nodes", "2", "--strict"], "line 42: negative duration"),
@@ -97,3 +106,36 @@ def test_what_is_wrong_is_said_in_one_line(trace: Path, words: list[str], messag
     with pytest.raises(InputError, match=message) as caught:
         dispatch(["simulate", str(trace), *words])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("", "empty; expected a trace"),
+        ("id,submit_time,duration,deadline\n", "no job in it"),
+        ("step,loss\n1,2\n", "no known trace format"),
+        (
+            "id,submit_time,duration,deadline\na,0,0,9\nb,-1,4,9\nc,5,4,3\nd,nan,4,9\n",
+            "4 rows; 1 row: zero duration",
+        ),
+        ("id,submit_time,duration,deadline\na,0,4,9\nb,9e11,4,9.1e11\n", "choose longer slots"),
+    ],
+)
+def test_traces_without_a_job_to_simulate_are_refused(rows: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text(rows)
+    with pytest.raises(InputError, match=message) as caught:
+        dispatch(["simulate", str(path), "--nodes", "1"])
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value) or "line 3" in str(caught.value)
+
+
+def test_one_job_and_doubled_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("id,submit_time,duration,deadline\n" + "a,0,40,100\n" * 3)
+    dispatch(["simulate", str(path), "--nodes", "1", "--allocators", "edf,lara,index", "--json"])
+    said = capsys.readouterr()
+    assert "skipped 2 rows: id was there before (lines 3, 4)" in said.err
+    document = json.loads(said.out)
+    assert [row["completed"] for row in document["allocators"]] == [1, 1, 1]
+    assert document["allocators"][0]["rate"]["low"] is None

@@ -1,6 +1,10 @@
+import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,10 @@ from mara.curves import recipes as recipe_list
 from mara.curves.corpus import POINTS, load_corpus, read_curves
 from mara.curves.recipes import Recipe, Recorded
 from mara.curves.record import as_corpus, compare, record_family, record_ids, round_bits
+from mara.curves.record import main as record_words
+from mara.errors import InputError
+
+ROOT = Path(__file__).parents[2]
 
 STUB = """
 import os
@@ -137,6 +145,96 @@ def test_a_curve_without_a_start_is_refused() -> None:
     loss = np.full((1, POINTS), np.nan)
     with pytest.raises(ValueError, match="no finite start"):
         as_corpus([some_recipe()], Recorded(loss, loss, np.ones((1, POINTS))))
+
+
+SLOW = STUB.replace(
+    'raise RuntimeError("killed")', '(folder / "begun").touch()\n        __import__("time").sleep(600)'
+)
+FAMILY_OF_STUB = """
+import signal
+
+from mara.curves import record
+from mara.curves.recipes import RECORDERS
+from mara.errors import exit_on_input_error
+
+RECORDERS["supervised"] = ("stub_recorder",)
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    words = ["--family", "supervised", "--output", "data", "--shards", "shards", "--jobs", "1"]
+    exit_on_input_error(lambda: record.main(words))
+"""
+
+
+def test_an_interrupted_recording_ends_at_once_and_can_go_on(tmp_path: Path) -> None:
+    (tmp_path / "stub_recorder.py").write_text(SLOW)
+    (tmp_path / "run.py").write_text(FAMILY_OF_STUB)
+    environment = {**os.environ, "STUB_FOLDER": str(tmp_path), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "run.py"],
+            cwd=tmp_path,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    with start() as first:
+        end = time.monotonic() + 240
+        while not (tmp_path / "begun").exists():
+            assert first.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        os.killpg(first.pid, signal.SIGINT)
+        said = first.communicate(timeout=240)[1]
+    assert first.returncode == 130
+    assert said.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+    assert not list((tmp_path / "data").iterdir())
+    kept = {path.name.split("-")[0] for path in tmp_path.glob("shards/*/*.parquet")}
+    (tmp_path / "repaired").touch()
+    with start() as second:
+        second.communicate(timeout=240)
+    assert second.returncode == 0
+    assert len(read_curves(tmp_path / "data" / "supervised.parquet")) == 12
+    for shard in kept:
+        assert len((tmp_path / shard.replace("__", "-")).read_text()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--family", "visions"], "--family: invalid choice"),
+        (["--all", "--family", "rl"], "not allowed with"),
+        ([], "one of the arguments --all --family --ids is required"),
+        (["--ids"], "--ids: expected at least one argument"),
+        (["--family", "rl", "--jobs", "0"], "--jobs 0: expected 1 to"),
+        (["--family", "rl", "--jobs", "-1"], "--jobs -1: expected 1 to"),
+        (["--family", "rl", "--jobs", "1000000"], "--jobs 1000000: expected 1 to"),
+        (["--family", "rl", "--output", "/dev/null"], "--output /dev/null: cannot be written"),
+        (["--family", "rl", "--output", "new", "--shards", "/dev/null/a"], "--shards /dev/null/a: cannot"),
+        (["--ids", "digits/mlp-1x200-relu/00-0", "--output", "none"], "none: no corpus here; expected"),
+    ],
+)
+def test_wrong_words_are_named(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message) as caught:
+        record_words(words)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_worker_that_was_killed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise BrokenProcessPool
+
+    monkeypatch.setattr("mara.curves.record.record_family", killed)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="a worker was killed"):
+        record_words(["--family", "rl", "--output", "data"])
 
 
 @pytest.mark.parametrize("arguments", [["--ids", "no/such/curve"], ["--family", "supervised", "--jobs", "0"]])

@@ -76,7 +76,7 @@ def test_folders_without_tables_and_doubled_rows_are_refused(tmp_path):
     with pytest.raises(InputError, match="no folder tables/"):
         compare_results(tmp_path / "none", good)
     (tmp_path / "empty" / "tables").mkdir(parents=True)
-    with pytest.raises(InputError, match="no table in common"):
+    with pytest.raises(InputError, match="no table has a row with an interval in both"):
         compare_results(good, tmp_path / "empty")
     with pytest.raises(InputError, match="twice"):
         compare_results(good, write(tmp_path / "c", methods=("lara", "lara")))
