@@ -37,6 +37,8 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]] 
 """For each table: the columns that name a row, and each quantity with the ends of its interval."""
 VERDICT = "holds"
 """Column of claims."""
+KINDS = {"train_seed": str, VERDICT: str, "load": float}
+"""Of columns whose values are compared as text, where 1 and 1.0 should be the same load."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def compare_results(first: Path, second: Path) -> Comparison:
                 for row in rows.index.difference(others.index)
             )
         for row in before.index.intersection(after.index, sort=False):
-            changes.extend(_changes(name, row, before.loc[row], after.loc[row], quantities))
+            sides = ((first / "tables", before.loc[row]), (second / "tables", after.loc[row]))
+            changes.extend(_changes(name, row, sides, quantities))
             verdicts = [str(side.loc[row].get(VERDICT, "unknown")) for side in (before, after)]
             if name == "claims" and verdicts[0] != verdicts[1]:
                 turned.append({"claim": row, "first": verdicts[0], "second": verdicts[1]})
@@ -135,9 +138,7 @@ def _read(folder: Path, name: str, key: tuple[str, ...]) -> pd.DataFrame | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-            table = pd.read_csv(
-                path, dtype={"train_seed": str, VERDICT: str}, index_col=False, low_memory=False
-            )
+            table = pd.read_csv(path, dtype=KINDS, index_col=False, low_memory=False)
     except pd.errors.EmptyDataError:
         return None
     except (OSError, ValueError, pd.errors.ParserWarning) as error:
@@ -155,19 +156,19 @@ def _read(folder: Path, name: str, key: tuple[str, ...]) -> pd.DataFrame | None:
 
 
 def _changes(
-    name: str, label: str, before: pd.Series, after: pd.Series, quantities: tuple[tuple[str, str, str], ...]
+    name: str,
+    label: str,
+    sides: Sequence[tuple[Path, pd.Series]],
+    quantities: tuple[tuple[str, str, str], ...],
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for columns in quantities:
-        if not all(column in before.index and column in after.index for column in columns):
+        if not all(column in row.index for _, row in sides for column in columns):
             continue
-        try:
-            first, second = (
-                Interval(*(float(side[column]) for column in columns)) for side in (before, after)
-            )
-        except ValueError as error:
-            raise InputError(f"tables/{name}.csv: row {label!r}: {error}") from None
-        if np.isnan(first.estimate) or np.isnan(second.estimate):
+        first, second = (
+            _interval(f"{folder / name}.csv: row {label!r}", row, columns) for folder, row in sides
+        )
+        if not (np.isfinite(first.estimate) and np.isfinite(second.estimate)):
             continue
         change = combine_difference(second, first)
         rows.append(
@@ -184,3 +185,18 @@ def _changes(
             }
         )
     return rows
+
+
+def _interval(place: str, row: pd.Series, columns: tuple[str, str, str]) -> Interval:
+    """A quantity of a row with its ends.
+
+    Raises:
+        InputError: naming the place, for a cell that is no number, or ends in the wrong order.
+    """
+    try:
+        interval = Interval(*(float(row[column]) for column in columns))
+    except ValueError as error:
+        raise InputError(f"{place}: {error}; expected numbers in {', '.join(columns)}") from None
+    if interval.low > interval.high:
+        raise InputError(f"{place}: {columns[1]} lies above {columns[2]}; expected the lower end first")
+    return interval

@@ -2,7 +2,7 @@
 
 A result is a ratio of sums, such as tasks completed / tasks arrived. For resampling it is enough to know
 the two sums of every unit that may be drawn again (a curve group, or an episode) and of every training
-seed. One matrix product then gives all resamples of all methods at once, with the *same* drawn units for
+seed. One matrix product then gives all resamples of a method at once, with the *same* drawn units for
 every method, which is what makes differences paired.
 
 Shapes: U units (groups or episodes), S training seeds, K methods, B resamples.
@@ -64,47 +64,50 @@ def resample_weights(units: int, resamples: int, rng: np.random.Generator) -> Fl
     return counts.reshape(resamples, units).astype(np.float64)
 
 
-def widen_seeds(values: Floats) -> Floats:
-    """Spread (U, S) values about their mean over seeds by sqrt(S / (S - 1)).
-
-    A bootstrap over S seeds has (S - 1) / S of the variance that it should have, which matters with the
-    handful of seeds one can train. The mean over seeds stays.
-    """
-    seeds = values.shape[1]
-    if seeds == 1:
-        return values
-    mean = values.mean(axis=1, keepdims=True)
-    return mean + np.sqrt(seeds / (seeds - 1.0)) * (values - mean)
-
-
 def resampled_ratios(methods: Sequence[Sums], unit_weights: Floats, rng: np.random.Generator) -> Resampled:
-    """Resample units and training seeds together and return the ratio of every method in every resample.
+    """Resample units, and draw what other training seeds might have done, for every method in every resample.
 
-    Units and seeds are drawn independently of each other (the pigeonhole bootstrap of Owen, 2007). Methods
-    with equally many seeds get the same seeds drawn, so that their difference is paired in both; others
-    get theirs drawn independently.
+    Units are drawn again (bootstrap). Training seeds are too few for that: a bootstrap of three knows nothing of
+    what a fourth would do. The effect of the seeds is drawn from Student's t with S - 1 degrees of freedom, around
+    the mean over seeds and with its standard error, as in the classical interval of a mean. Methods with equally
+    many seeds get the same draws, so that their difference is paired in both: its seed effect is again a t, with
+    the standard error of the paired differences. Others get theirs drawn independently.
 
     Args:
         methods: sums of every method over the same U units.
         unit_weights: (B, U) from :func:`resample_weights`.
-        rng: draws the training seeds.
+        rng: draws the effects of training seeds.
     """
     resamples, units = unit_weights.shape
     if any(m.hits.shape[0] != units or m.trials.shape != m.hits.shape for m in methods):
         raise ValueError("every method needs hits and trials of shape (U, S) with the U of the weights")
     counts = sorted({m.hits.shape[1] for m in methods})
-    drawn = {count: rng.integers(0, count, size=(resamples, count)) for count in counts}
+    effects = {count: seed_effects(count, resamples, rng) for count in counts}
     estimate = np.empty(len(methods))
     samples = np.empty((resamples, len(methods)))
     for k, sums in enumerate(methods):
-        seeds = sums.hits.shape[1]
-        seed_weights = (drawn[seeds][:, :, None] == np.arange(seeds)).sum(axis=1)
-        hits = ((unit_weights @ widen_seeds(sums.hits)) * seed_weights).sum(axis=1)
-        trials = ((unit_weights @ sums.trials) * seed_weights).sum(axis=1)
+        hits, trials = unit_weights @ sums.hits, unit_weights @ sums.trials
         with np.errstate(invalid="ignore", divide="ignore"):
-            samples[:, k] = hits / trials
+            by_seed = hits / trials
+            pooled = hits.sum(axis=1) / trials.sum(axis=1)
             estimate[k] = sums.hits.sum() / sums.trials.sum()
+        apart = by_seed - by_seed.mean(axis=1, keepdims=True)
+        samples[:, k] = pooled + (apart * effects[sums.hits.shape[1]]).sum(axis=1)
     return Resampled(estimate, samples, units)
+
+
+def seed_effects(seeds: int, resamples: int, rng: np.random.Generator) -> Floats:
+    """Factors (B, S) that turn deviations of S seeds from their mean into draws of the mean's error.
+
+    A normal vector times the deviations has S - 1 times their variance s^2; divided by sqrt(S (S - 1)) it has that
+    of the mean, s^2 / S, and the root of a chi-square over its degrees of freedom makes it a t. One seed says
+    nothing about others; its factor is 0, and the interval is over units alone.
+    """
+    if seeds == 1:
+        return np.zeros((resamples, 1))
+    freedom = seeds - 1
+    spread = np.sqrt(rng.chisquare(freedom, size=(resamples, 1)) / freedom)
+    return rng.standard_normal((resamples, seeds)) / (np.sqrt(seeds * freedom) * spread)
 
 
 def percentile_interval(estimate: float, samples: Floats, level: float, units: int) -> Interval:
@@ -117,14 +120,16 @@ def percentile_interval(estimate: float, samples: Floats, level: float, units: i
 
 
 def contrast_p_value(estimate: float, samples: Floats, units: int) -> float:
-    """Two-sided p-value of a contrast of zero: Student's t on the bootstrap's standard error.
+    """Two-sided p-value of a contrast of zero: Student's t on the standard error that the 95 % interval implies.
 
     Counting resamples on the other side of zero cannot go below 1 / B and would never survive a
-    correction over many comparisons; the t tail with U - 1 degrees of freedom can.
+    correction over many comparisons; the t tail with U - 1 degrees of freedom can. The interval's width and not
+    the samples' deviation, since with two or three training seeds their tails have no finite variance.
     """
     if units < 2:
         return float("nan")
-    error = float(np.std(samples, ddof=1))
+    low, high = np.quantile(samples, [0.025, 0.975])
+    error = float(high - low) / (2.0 * stats.norm.ppf(0.975))
     if error == 0.0:
         return 1.0 if estimate == 0.0 else 0.0
     return float(2.0 * stats.t.sf(abs(estimate) / error, units - 1))

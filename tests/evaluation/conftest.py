@@ -59,8 +59,10 @@ def fabricate_runs(
     runs: dict[str, dict[int, pd.DataFrame]] = {}
     for method, rate in rates.items():
         runs[method] = {}
-        for train_seed in range(1, (seeds or {}).get(method, 1) + 1):
-            noisy = rank + 0.05 * rng.normal(size=total) + (0.01 * rng.normal() if seeds else 0.0)
+        trainings = (seeds or {}).get(method, 1)
+        for train_seed in range(1, trainings + 1):
+            luck = 0.01 * rng.normal() if trainings > 1 else 0.0
+            noisy = rank + 0.05 * rng.normal(size=total) + luck
             completed = (noisy > 1.0 - rate) & (rate > 0.0)
             first = np.where(completed | (rng.random(total) < 0.5), arrival + window // 4, -1)
             frame = tasks.assign(

@@ -35,7 +35,7 @@ GOOD = {
 
 def tables(fabricate, settings, rates, lead=0.05, shaping=None):
     def outcomes(suite, workload, load, names):
-        runs = fabricate({n: rates[n] for n in names}, seeds={"mara": 2}, seed=int(load * 100))
+        runs = fabricate({n: rates[n] for n in names}, seeds={"mara": 5}, seed=int(load * 100))
         return PairedOutcomes(Setting(suite, workload, load), runs, settings)
 
     places = [
@@ -163,7 +163,7 @@ def test_shaping_that_changes_the_objective_or_adds_no_feedback_fails(fabricate,
 
 @pytest.mark.parametrize(
     ("unshaped", "holds", "said"),
-    [(0.50, "true", "feedback helps"), (0.63, "true", "beyond chance"), (0.70, "false", "feedback harms")],
+    [(0.50, "true", "feedback helps"), (0.605, "true", "beyond chance"), (0.70, "false", "feedback harms")],
 )
 def test_shaping_fails_only_if_it_costs_completions(fabricate, settings, unshaped, holds, said):
     """Whatever MARA itself completes: compared are the two that learned from nothing."""

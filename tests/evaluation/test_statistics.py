@@ -17,7 +17,6 @@ from mara.evaluation.statistics import (
     percentile_interval,
     resample_weights,
     resampled_ratios,
-    widen_seeds,
 )
 
 
@@ -79,26 +78,38 @@ def test_pairing_narrows_the_interval_of_correlated_methods():
 def test_seeds_of_methods_with_other_numbers_of_seeds_vary_independently():
     """The variance of the difference is then the sum of both; sorted seeds would hide a shared draw."""
     trials = np.ones((50, 1))
-    first, second = (Sums(np.linspace(0.0, 1.0, n)[None, :] * trials, np.ones((50, n))) for n in (4, 6))
+    first, second = (Sums(np.linspace(0.0, 1.0, n)[None, :] * trials, np.ones((50, n))) for n in (6, 8))
     samples = draw([first, second], resamples=8000).samples
     assert (samples[:, 0] - samples[:, 1]).var() == pytest.approx(samples.var(axis=0).sum(), rel=0.08)
 
 
-def test_widening_keeps_the_mean_and_restores_the_unbiased_variance():
-    values = np.random.default_rng(7).normal(size=(5, 3))
-    wide = widen_seeds(values)
-    assert wide.mean(axis=1) == pytest.approx(values.mean(axis=1))
-    assert wide.var(axis=1, ddof=0) == pytest.approx(values.var(axis=1, ddof=1))
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_without_spread_over_units_the_interval_is_the_classical_one_of_a_mean_over_seeds(seeds):
+    rates = np.random.default_rng(7).normal(0.5, 0.1, size=seeds)
+    interval = draw([Sums(np.tile(rates, (20, 1)), np.ones((20, seeds)))], resamples=40_000).interval([1.0])
+    low, high = stats.t.interval(0.95, seeds - 1, rates.mean(), stats.sem(rates))
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.12 * (high - low))
 
 
-@pytest.mark.parametrize("seeds", [1, 4])
-def test_interval_covers_the_truth_when_groups_and_seeds_vary(seeds):
+def test_the_difference_of_methods_trained_with_the_same_seeds_is_paired_over_them():
+    rng = np.random.default_rng(7)
+    seed_effect, gain = rng.normal(0.0, 0.1, size=4), rng.normal(0.05, 0.01, size=4)
+    first, second = (
+        Sums(np.tile(0.5 + effect, (20, 1)), np.ones((20, 4))) for effect in (seed_effect + gain, seed_effect)
+    )
+    interval = draw([first, second], resamples=40_000).interval([1.0, -1.0])
+    expected = stats.t.interval(0.95, 3, gain.mean(), stats.sem(gain))
+    assert (interval.low, interval.high) == pytest.approx(expected, abs=0.002)
+
+
+@pytest.mark.parametrize(("seeds", "spread"), [(1, 0.0), (4, 0.02), (3, 0.1)])
+def test_interval_covers_the_truth_when_groups_and_seeds_vary(seeds, spread):
     """Rates = base + group effect + seed effect; about 95 of 100 intervals must hold the base."""
     rng = np.random.default_rng(8)
     covered, repeats = 0, 400
     for repeat in range(repeats):
         group = rng.normal(0.0, 0.10, size=(60, 1))
-        seed_effect = rng.normal(0.0, 0.02, size=(1, seeds)) if seeds > 1 else 0.0
+        seed_effect = rng.normal(0.0, spread, size=(1, seeds))
         rate = 0.5 + group + seed_effect + rng.normal(0.0, 0.05, size=(60, seeds))
         interval = draw([Sums(rate * 20.0, np.full(rate.shape, 20.0))], 400, repeat).interval([1.0])
         covered += interval.low <= 0.5 <= interval.high
