@@ -140,7 +140,7 @@ class StudySettings(Section):
     """Seeds of everything but the learned allocator."""
     train_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3, 4, 5)
     """Seeds of the learned allocator: each is one whole training."""
-    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2)
+    variant_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1, 2, 3)
     """Seeds of its variants: all of them for the pair that learns from nothing, the first for the others, which begin
     with the index as `mara` does and end near it."""
     episodes: Episodes = Episodes()
