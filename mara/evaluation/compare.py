@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from mara.errors import InputError
 from mara.evaluation.completion import POOLED
@@ -39,6 +40,9 @@ VERDICT = "holds"
 """Column of claims."""
 KINDS = {"train_seed": str, VERDICT: str, "load": float}
 """Of columns whose values are compared as text, where 1 and 1.0 should be the same load."""
+
+APART_BY_CHANCE = float(2 * stats.norm.sf(np.sqrt(2) * stats.norm.ppf(0.975)))
+"""Share of pairs of independent, equally wide 95 % intervals of the same quantity that do not overlap: 0.6 %."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,11 @@ class Comparison:
         if apart.empty:
             lines = [f"All {total} intervals that both have overlap."]
         else:
-            lines = [f"{len(apart)} of {total} intervals do not overlap:"]
+            by_chance = round(APART_BY_CHANCE * total)
+            lines = [
+                f"{len(apart)} of {total} intervals do not overlap (of independent ones that measure the same, "
+                f"about {by_chance} would not):"
+            ]
         for row in apart.head(limit).to_dict("records"):
             lines.append(
                 f"  {row['table']}: {row['row']}: {row['quantity']} {row['first']:.4f} -> "

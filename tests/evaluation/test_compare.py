@@ -1,10 +1,11 @@
 """Two folders of tables: what overlaps, what does not, which verdicts turned."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from mara.errors import InputError
-from mara.evaluation.compare import compare_results
+from mara.evaluation.compare import APART_BY_CHANCE, compare_results
 
 
 def write(folder, rate=0.6, holds="true", methods=("lara", "mara")):
@@ -52,7 +53,10 @@ def test_a_shift_beyond_the_intervals_and_a_turned_verdict_are_reported(tmp_path
     assert (row["difference"], row["low"], row["high"]) == pytest.approx(
         (0.05, 0.05 - 0.0283, 0.05 + 0.0283), abs=1e-4
     )
-    assert "5 of 5 intervals do not overlap" in comparison.text()
+    assert (
+        "5 of 5 intervals do not overlap (of independent ones that measure the same, about 0 would not):"
+        in comparison.text()
+    )
     assert "Verdict on C2 turned from true to false." in comparison.text()
 
 
@@ -80,3 +84,9 @@ def test_folders_without_tables_and_doubled_rows_are_refused(tmp_path):
         compare_results(good, tmp_path / "empty")
     with pytest.raises(InputError, match="twice"):
         compare_results(good, write(tmp_path / "c", methods=("lara", "lara")))
+
+
+def test_the_share_apart_by_chance_is_that_of_pairs_of_independent_intervals():
+    first, second = np.random.default_rng(0).standard_normal((2, 200_000))
+    apart = np.abs(first - second) > 2 * 1.959964
+    assert apart.mean() == pytest.approx(APART_BY_CHANCE, rel=0.1)
