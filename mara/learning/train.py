@@ -113,8 +113,8 @@ class Training:
             "done": self.done,
             "before_ppo": self.before_ppo,
         }
-        with atomic_path(self.checkpoint) as temporary:
-            torch.save(content, temporary)
+        with atomic_path(self.checkpoint) as temporary, temporary.open("wb") as file:
+            torch.save(content, file)
 
     def restore(self) -> None:
         """Go on from the checkpoint, if there is one.

@@ -74,6 +74,8 @@ def test_saves_and_loads(tmp_path):
     assert loaded.settings == policy.settings
     assert loaded.weights == policy.weights
     assert np.array_equal(run(loaded, course).finish, run(policy, course).finish)
+    loaded.save(tmp_path / "again.pt")
+    assert (tmp_path / "again.pt").read_bytes() == (tmp_path / "policy.pt").read_bytes()
 
 
 @pytest.mark.parametrize("content", [b"", b"not a policy", None])

@@ -69,8 +69,9 @@ class MatPolicy:
             "weights": self.weights.model_dump(mode="json"),
             "network": self.network.state_dict(),
         }
-        with atomic_path(path) as temporary:
-            torch.save(content, temporary)
+        # Given a path, torch writes the name of the temporary file into the archive: other bytes every time.
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            torch.save(content, file)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:

@@ -175,5 +175,5 @@ def _write_checkpoint(
         "generator": generator.get_state(),
         "rows": rows,
     }
-    with atomic_path(path) as part:
-        torch.save(state, part)
+    with atomic_path(path) as part, part.open("wb") as file:
+        torch.save(state, file)
