@@ -18,9 +18,10 @@ import signal
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -115,7 +116,8 @@ def record_ids(ids: Sequence[str], jobs: int = 1) -> Corpus:
         InputError: for an id that no recipe has.
     """
     batches = find_batches(ids)
-    recorded = concatenate([part for _, part in tqdm(_run(batches, jobs), total=len(batches), unit="batch")])
+    with closing(_run(batches, jobs)) as parts:
+        recorded = concatenate([part for _, part in tqdm(parts, total=len(batches), unit="batch")])
     rows = {name: row for row, name in enumerate(recorded.id)}
     return recorded.select(np.array([rows[name] for name in ids]))
 
@@ -130,8 +132,11 @@ def record_family(family: str, output: Path, shards: Path, jobs: int) -> Path:
     missing.sort(key=lambda batch: zlib.crc32(batch[1][0].batch.encode()))
     curves = sum(len(recipes) for _, recipes in batches)
     done = curves - sum(len(recipes) for _, recipes in missing)
-    with tqdm(total=curves, initial=done, desc=family, unit="curve", smoothing=0.05) as progress:
-        for batch, part in _run(missing, jobs):
+    with (
+        tqdm(total=curves, initial=done, desc=family, unit="curve", smoothing=0.05) as progress,
+        closing(_run(missing, jobs)) as parts,
+    ):
+        for batch, part in parts:
             write_curves(part, _shard(folder, batch))
             progress.update(len(part))
     path = output / f"{family}.parquet"
@@ -145,8 +150,11 @@ def _shard(folder: Path, batch: Batch) -> Path:
     return folder / f"{recipes[0].batch.replace('/', '__')}-{fingerprint(recipes)}.parquet"
 
 
-def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
-    """Record batches in ``jobs`` fresh processes of one thread each, yielding them as they finish."""
+def _run(batches: Sequence[Batch], jobs: int) -> Generator[tuple[Batch, Corpus], None, None]:
+    """Record batches in ``jobs`` fresh processes of one thread each, yielding them as they finish.
+
+    Close it to end the processes early.
+    """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker) as pool:
         futures = {
@@ -156,6 +164,11 @@ def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BaseException:
+            # What workers have begun would be thrown away in any case, and may take minutes.
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -163,11 +176,9 @@ def _run(batches: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Corpus]]:
 def _start_worker() -> None:
     """One thread, and no life after a killed parent, which would leave the worker waiting for ever.
 
-    An interrupt from the keyboard, which reaches all processes of a terminal, ends it at once and without a
-    word: what it has begun would be thrown away in any case.
+    An interrupt from the keyboard reaches all processes of a terminal; the parent is who acts on it.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -61,7 +61,7 @@ def test_what_is_no_results_folder_is_said(tmp_path: Path) -> None:
         dispatch(["compare", str(whole), str(tmp_path / "c")])
     text = (whole / "tables" / "completion.csv").read_text()
     (tmp_path / "c" / "tables" / "completion.csv").write_text(text.replace("0.45", "much", 1))
-    with pytest.raises(InputError, match="could not convert"):
+    with pytest.raises(InputError, match=r"c/tables/completion\.csv: row .* could not convert"):
         dispatch(["compare", str(whole), str(tmp_path / "c")])
 
 
@@ -130,7 +130,14 @@ def test_numbers_that_are_none_are_left_out(tmp_path: Path, capsys: pytest.Captu
     change(other, "completion", completion_rate=float("nan"), ci_low=float("nan"))
     dispatch(["compare", str(whole), str(other), "--json"])
     assert json.loads(capsys.readouterr().out)["compared"] == 3
-    change(other, "completion", completion_rate=0.6, ci_high=float("nan"))
+    change(other, "completion", load=1)  # not 1.0
+    change(other, "completion", completion_rate=float("inf"))
+    dispatch(["compare", str(whole), str(other), "--json"])
+    assert json.loads(capsys.readouterr().out)["compared"] == 3
+    change(other, "completion", completion_rate=0.6, ci_low=0.7, ci_high=0.5)
+    with pytest.raises(InputError, match=r"b/tables/completion\.csv: row .*: ci_low lies above ci_high"):
+        dispatch(["compare", str(whole), str(other)])
+    change(other, "completion", ci_low=0.4, ci_high=float("nan"))
     dispatch(["compare", str(whole), str(other), "--json"])
     document = json.loads(capsys.readouterr().out)
     assert (document["compared"], document["apart"]) == (5, 0)
