@@ -42,7 +42,7 @@ def draw(calibration: pd.DataFrame) -> Drawn:
     axes[-1, 0].set_xlabel("forecast probability")
     axes[-1, 1].set_xlabel("forecast F(true demand)")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower right", ncols=min(4, len(labels)))
+    figure.legend(handles, labels, loc="outside lower left", ncols=min(3, len(labels)))
     return Drawn(figure, _title(calibration), _caption(calibration), _alt(calibration))
 
 

@@ -28,7 +28,9 @@ def draw(prefixes: pd.DataFrame) -> Drawn:
         axis.set_xticks(sorted(shown["prefix"].unique()))
     axes[0, 0].set_ylim(bottom=0.0)
     axes[0, 0].set_ylabel("nCRPS")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(4, len(names))
+    )
     cases = shown.drop_duplicates(["family", "prefix"])["n_cases"]
     return Drawn(
         figure,

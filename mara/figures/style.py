@@ -66,6 +66,7 @@ COLOURS = {
     "gittins": _GREEN,
     "mat": _VERMILION,
     "boosting": _GREEN,
+    "direct": INK,
     "lara_slope": _PINK,
     "slope_loglog": _PINK,
     "slope_semilog": _PINK,
@@ -225,11 +226,17 @@ def percent_axis(axes: Axes, which: str = "x", sign: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(label))
 
 
+FEW_DECADES = 300.0
+"""Ratio of an axis's ends up to which there is room for three labels a decade."""
+
+
 def log_axis(axes: Axes, which: str = "y") -> None:
-    """A logarithmic axis labelled with plain numbers at 1, 2 and 5."""
+    """A logarithmic axis for what is drawn, labelled with plain numbers: at 1, 2 and 5, over many decades at 1."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    subs = (1.0, 2.0, 5.0) if high < low * FEW_DECADES else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=8))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -1,48 +1,37 @@
-"""Training curves of the learned predictors: loss on the curves fitted and on those kept back."""
+"""Training curves of the learned predictors: loss on the curves fitted, and error on groups kept back."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
-from mara.figures.style import COLOURS, FAINT, Drawn, display_name, log_axis, need, panels, run
+from mara.figures.style import Drawn, colour, display_name, need, panels, run
 
-COLUMNS = 2
-LOOKS: tuple[dict[str, Any], ...] = (
-    {"color": FAINT, "linestyle": "-", "linewidth": 0.9},
-    {"color": COLOURS["flow"], "linestyle": "-"},
-    {"color": COLOURS["lara"], "linestyle": "--"},
-    {"color": COLOURS["index"], "linestyle": ":"},
-)
+METRICS = {"loss": "training loss", "calibration_ncrps": "nCRPS, kept back"}
+"""What is drawn, with its label; a row of panels each."""
 
 
 def draw(training: pd.DataFrame) -> Drawn:
-    """A panel a run, a line a metric, over the gradient step."""
-    need(training, "any step")
-    runs, metrics = (list(dict.fromkeys(training[name].astype(str))) for name in ("run", "metric"))
-    rows = -(-len(runs) // COLUMNS)
-    figure, axes = panels(rows, min(COLUMNS, len(runs)), 1.0 + 1.7 * rows, sharex=True)
-    for axis, name in zip(axes.ravel(), runs, strict=False):
-        part = training[training["run"].astype(str) == name]
-        for metric, look in zip(metrics, LOOKS, strict=False):
-            line = part[part["metric"] == metric]
-            axis.plot(line["step"], line["value"], label=metric.replace("_", " "), **look)
-        if (part["value"] > 0).all():
-            log_axis(axis)
+    """A column a run, a row a metric, over the gradient step; every panel has a scale of its own."""
+    drawn = need(training[training["metric"].isin(METRICS)], "any step of training")
+    runs = list(dict.fromkeys(drawn["run"].astype(str)))
+    metrics = [metric for metric in METRICS if (drawn["metric"] == metric).any()]
+    figure, axes = panels(len(metrics), len(runs), 0.8 + 1.5 * len(metrics), sharex="col")
+    for row, metric in zip(axes, metrics, strict=True):
+        for axis, name in zip(row, runs, strict=True):
+            line = drawn[(drawn["run"].astype(str) == name) & (drawn["metric"] == metric)]
+            axis.plot(line["step"], line["value"], color=colour(name), marker="o", markersize=3)
+            axis.locator_params(axis="y", nbins=4)
+        row[0].set_ylabel(METRICS[metric])
+    for axis, name in zip(axes[0], runs, strict=True):
         axis.set_title(display_name(name))
-    for axis in axes.ravel()[len(runs) :]:
-        axis.set_visible(False)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("loss")
     for axis in axes[-1]:
         axis.set_xlabel("gradient step")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        axis.locator_params(axis="x", nbins=3)
     return Drawn(
         figure,
         "Training of the learned predictors",
-        "Loss of each predictor during training, on the curves it is fitted to and on curve groups kept "
-        f"back; losses of different kinds cannot be compared. n = {len(runs)} runs, one a predictor, so no "
+        "Above: the loss on the curves that a predictor is fitted to, of a kind of its own for each. "
+        f"Below: the forecasts' error on curve groups kept back. n = {len(runs)} runs, one a predictor, so no "
         "interval.",
         f"Line charts of training losses of {', '.join(display_name(r) for r in runs)}",
     )

@@ -75,7 +75,7 @@ def tables() -> dict[str, pd.DataFrame | str]:
         "events": event_rows(rng)[0],
         "tasks": event_rows(rng)[1],
         "training_flow": long_rows(
-            rng, ("flow", "flow_deadline"), (None,), ("train_loss", "validation_loss")
+            rng, ("flow", "flow_deadline"), (None,), ("loss", "calibration_ncrps", "learning_rate")
         ),
         "training_mat": long_rows(
             rng, ("1", "2", "3"), ("imitation", "ppo"), ("completion_rate", "entropy", "approx_kl")
