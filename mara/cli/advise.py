@@ -60,7 +60,7 @@ def _row(job: JobAdvice) -> tuple[str, ...]:
     needs = "-"
     if job.rank is not None:
         ends = [length(value, remaining.horizon) for value in (remaining.median, *remaining.interval)]
-        needs = f"{ends[0]} ({ends[1]} to {ends[2]})"
+        needs = ends[0] if len(set(ends)) == 1 else f"{ends[0]} ({ends[1]} to {ends[2]})"
     return (
         "-" if job.node is None else str(job.node),
         printable(job.job.name),

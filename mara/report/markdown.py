@@ -111,7 +111,8 @@ def _by_setting(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     rows = table[table["suite"].isin(MAIN_SUITES)]
     for (suite, workload, load), part in rows.groupby(["suite", "workload", "load"], sort=False):
         heavier = f"{load:g} × the load"
-        name = {"in_distribution": "training load", "unseen_load": heavier}.get(suite, _family(workload))
+        names = {"in_distribution": "training load", "unseen_load": heavier}
+        name = names.get(str(suite), _family(str(workload)))
         settings[name] = part
     return settings
 
