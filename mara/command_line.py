@@ -31,9 +31,9 @@ class LineParser(argparse.ArgumentParser):
         self._negative_number_matcher = NEGATIVE
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, but look for unknown options first: argparse would speak of a missing option instead."""
+        """Parse, but look at the options' names first: argparse would speak of a missing one instead."""
         words = list(sys.argv[1:] if args is None else args)
-        self._refuse_unknown(words)
+        self._check_options(words)
         return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -43,13 +43,20 @@ class LineParser(argparse.ArgumentParser):
         message = message if len(message) <= LONGEST else f"{message[:LONGEST]} ..."
         raise InputError(f"{self.prog}: {message}; see {self.prog} --help")
 
-    def _refuse_unknown(self, words: Sequence[str]) -> None:
+    def _check_options(self, words: Sequence[str]) -> None:
+        """Refuse options that there are not, and those given twice of which the last would count."""
         known = self._option_string_actions
+        seen: set[str] = set()
         for word in words:
             if word == "--":
                 return
             name = word.partition("=")[0]
-            if not re.match(r"-.", word) or " " in word or NEGATIVE.match(word) or name in known:
+            if name in known:
+                if name in seen and isinstance(known[name], argparse._StoreAction):
+                    self.error(f"argument {name}: given twice; once is expected")
+                seen.add(name)
+                continue
+            if not re.match(r"-.", word) or " " in word or NEGATIVE.match(word):
                 continue
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"

@@ -13,6 +13,16 @@ UNREADABLE = (OSError, KeyError, TypeError, ValueError, RuntimeError, EOFError, 
 """What reading a damaged or foreign file of weights raises."""
 
 
+def why_unreadable(error: BaseException) -> str:
+    """Return the reason of one of ``UNREADABLE`` in a few words.
+
+    Of pickles PyTorch says how to read them all the same; no user should be told that.
+    """
+    if isinstance(error, pickle.UnpicklingError):
+        return "it is no file of weights alone"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` (file or directory); rename it into place on success.

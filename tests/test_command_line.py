@@ -76,6 +76,7 @@ def parser() -> LineParser:
         (["x", "--target", "1", "--kind", "c"], "argument --kind: invalid choice: 'c'"),
         (["x", "y", "--target", "1"], "unrecognized arguments: y"),
         (["x"], "required: --target"),
+        (["x", "--target", "1", "--target=2"], "argument --target: given twice"),
         (["x", "--target", "9" * 9000 + "x"], r"99 \.\.\.; see mara try --help"),
     ],
 )

@@ -27,7 +27,7 @@ from pydantic import Field, ValidationError, field_validator
 from mara.config.base import Section
 from mara.config.problems import describe
 from mara.curves.readers.files import check_file
-from mara.curves.readers.read import read_log
+from mara.curves.readers.read import READERS, read_log
 from mara.errors import InputError
 from mara.live.advice import MOST_JOBS, Job
 from mara.live.forecast import Question
@@ -74,11 +74,21 @@ class JobEntry(Section):
         """Refuse what would pass for a number or cannot be one."""
         if isinstance(value, bool):
             raise ValueError("a number is expected, not yes or no")
+        if isinstance(value, list | dict):
+            raise ValueError("a single value is expected")
         if isinstance(value, int):
             try:
                 return float(value)
             except OverflowError:
                 raise ValueError("a number of so many digits cannot be read") from None
+        return value
+
+    @field_validator("format")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        """Refuse a format that there is not."""
+        if value is not None and value not in READERS:
+            raise ValueError(f"{value[:40]!r} is no format; known are {', '.join(READERS)}")
         return value
 
 
@@ -100,6 +110,13 @@ def read_jobs(path: Path, now: datetime.datetime | None = None) -> list[Job]:
         InputError: naming the file, the entry and what would be right.
     """
     entries = _entries(path)
+    places: dict[str, int] = {}
+    for place, entry in enumerate(entries):
+        name = entry.name or entry.log
+        if places.setdefault(name, place) != place:
+            raise InputError(
+                f"{path}: jobs.{place}: called {name[:80]}, as jobs.{places[name]} is; give it a name"
+            )
     now = now or datetime.datetime.now().astimezone()
     jobs = []
     for place, entry in enumerate(entries):

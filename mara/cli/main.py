@@ -10,6 +10,7 @@ import difflib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from mara.errors import InputError, exit_on_input_error
@@ -72,7 +73,11 @@ def _run(words: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point.
+
+    NumPy's warnings of numbers too large for it are no words for users: what comes of them is said.
+    """
+    warnings.simplefilter("ignore", RuntimeWarning)
     try:
         exit_on_input_error(lambda: _run(sys.argv[1:]))
         sys.stdout.flush()

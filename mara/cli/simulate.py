@@ -181,7 +181,7 @@ def _about(replay: Replay) -> list[str]:
         lines.append(f"{replay.hopeless} jobs cannot make it even on an empty cluster")
     if abs(replay.rounding) >= 0.01:
         lines.append(
-            f"whole slots change the total work by {100 * replay.rounding:+.1f} %; see --slot-seconds"
+            f"whole slots change the total work by {100 * replay.rounding:+.3g} %; see --slot-seconds"
         )
     return lines
 

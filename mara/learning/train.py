@@ -25,7 +25,7 @@ from mara.allocators.mat.network import MatNetwork
 from mara.allocators.mat.policy import MatPolicy, build_network, run_policy
 from mara.config.mat import LookaheadSettings, MatSettings
 from mara.errors import InputError
-from mara.files import UNREADABLE, atomic_path
+from mara.files import UNREADABLE, atomic_path, why_unreadable
 from mara.learning.imitation import clone
 from mara.learning.improvement import regress
 from mara.learning.lookahead import Deviations
@@ -129,9 +129,8 @@ class Training:
             self.network.load_state_dict(content["network"])
             self.optimizer.load_state_dict(content["optimizer"])
         except UNREADABLE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"{self.checkpoint}: not a checkpoint of this training ({reason}); delete it"
+                f"{self.checkpoint}: not a checkpoint of this training ({why_unreadable(error)}); delete it"
             ) from None
         vars(self.norm).update(content["norm"])
         self.generator.set_state(content["generator"])

@@ -178,6 +178,8 @@ def _question(job: Job) -> Question:
             "or the deadline as steps"
         )
     steps = job.seconds_left / job.pace
+    if not np.isfinite(steps):
+        raise InputError(f"job {job.name}: {job.pace:g} seconds a step; so little cannot be reckoned with")
     if job.question.deadline is not None:
         steps = min(steps, job.question.deadline)
     return replace(job.question, deadline=steps)

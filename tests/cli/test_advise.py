@@ -78,7 +78,10 @@ def test_deadlines_in_words_and_dates(folder: Path) -> None:
         ("jobs: [{log: a/metrics.csv, target: yes}]", "jobs.0.target: a number is expected"),
         (f"jobs: [{{log: a/metrics.csv, target: {'9' * 400}}}]", "jobs.0.target: .*so many digits"),
         (f"jobs: [{{log: a/metrics.csv, target: {'9' * 5000}}}]", "not YAML"),
-        ("jobs: [{log: a/metrics.csv, target: [1]}]", "jobs.0.target: input should be a valid number"),
+        ("jobs: [{log: a/metrics.csv, target: [1]}]", "jobs.0.target: a single value"),
+        ("jobs: [{log: a/metrics.csv, target: 1, deadline: {a: 1}}]", "jobs.0.deadline: a single value"),
+        ("jobs: [{log: a/metrics.csv, target: 1, format: xls}]", "jobs.0.format: 'xls' is no format"),
+        ("jobs: [" + "{log: zzz.csv, target: 1}, " * 2 + "]", "jobs.1: called zzz.csv, as jobs.0 is"),
         ("jobs: [{log: a/metrics.csv, target: !!float ''}]", "line 1: not YAML of jobs .tags"),
         ("jobs: [{log: a/metrics.csv, target: !!bool x}]", "line 1: not YAML of jobs .tags"),
         (

@@ -71,6 +71,7 @@ def test_a_shorter_run_ends_and_a_diverged_one_diverges(tmp_path: Path) -> None:
         (["--out", "x.csv"], "ends in .parquet"),
         (["--out", "/dev/null/x.parquet"], "/dev/null is no folder"),
         (["--out", "x.parquet", "--best", "nan"], "best nan; expected a finite number"),
+        (["--out", "x.parquet", "--best", "100"], "best 100; every value of val_loss lies beyond it already"),
         (["--out", "x.parquet", "--strict"], "notes.csv"),
         (["--out", "x.parquet", "--metric", "nothing"], "none of use"),
     ],

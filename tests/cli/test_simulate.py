@@ -83,6 +83,7 @@ def test_a_picture_and_the_transformer(
         (["--nodes", "2", "--max-nodes-per-job", "3"], "--max-nodes-per-job 3: expected 1 to 2"),
         (["--nodes", "2", "--transformer", "policy.pt"], "nothing runs it; add mat to --allocators"),
         (["--nodes", "2", "--allocators", "mat", "--transformer", "/dev/null"], "not a trained transformer"),
+        (["--nodes", "2", "--allocators", "mat", "--transformer", __file__], "no file of weights alone"),
         (["--nodes", "2", "--slack", "nan"], "slack of nan"),
         (["--nodes", "100000", "--slot-seconds", ".001"], "choose longer slots or fewer nodes"),
         (["--nodes", "2", "--allocator", "edf"], "--allocator: no such option; did you mean --allocators"),

@@ -22,7 +22,7 @@ from mara.allocators.registry import make_policy
 from mara.config.allocators import MatchingWeights
 from mara.config.mat import MatSettings
 from mara.errors import InputError
-from mara.files import UNREADABLE, atomic_path
+from mara.files import UNREADABLE, atomic_path, why_unreadable
 from mara.simulator.cluster import Cluster
 from mara.simulator.simulate import Outcome, simulate
 from mara.workload.forecast_table import ForecastTable
@@ -87,8 +87,9 @@ class MatPolicy:
             network.load_state_dict(content["network"])
             weights = MatchingWeights.model_validate(content["weights"])
         except UNREADABLE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"{path}: not a trained transformer ({reason}); train it anew") from None
+            raise InputError(
+                f"{path}: not a trained transformer ({why_unreadable(error)}); train it anew"
+            ) from None
         return cls(network, settings, weights)
 
 

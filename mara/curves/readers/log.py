@@ -84,7 +84,8 @@ def shortfall(log: Log, target: float | None = None, best: float | None = None) 
         best: the best value that the metric can have.
 
     Raises:
-        InputError: for a target or best that is not finite, or a target that is not short of the best.
+        InputError: for a target or best that is not finite, a target that is not short of the best, or a best
+            that every value is beyond.
     """
     for name, number in (("target", target), ("best", best)):
         if number is not None and not np.isfinite(number):
@@ -113,6 +114,8 @@ def shortfall(log: Log, target: float | None = None, best: float | None = None) 
             "seen or wanted; give the best possible value if it is known"
         )
     distance = top - goal
+    if best is not None and distance.max() < 0:
+        raise InputError(f"{log.path}: best {best:g}; every value of {log.metric} lies beyond it already")
     span = float(np.ptp(distance)) or abs(top) or 1.0
     best_value = sign * top + 0.0  # 0, not -0
     wanted = np.nan if target is None else top - sign * target

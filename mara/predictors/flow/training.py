@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mara.config.flow import TrainingSettings
 from mara.errors import InputError
-from mara.files import UNREADABLE, atomic_path
+from mara.files import UNREADABLE, atomic_path, why_unreadable
 
 PROCESSOR = torch.device("cpu")
 Network = TypeVar("Network", bound=nn.Module)
@@ -111,9 +111,8 @@ def train(
             generator.set_state(state["generator"])
             first, rows = state["step"], state["rows"]
         except UNREADABLE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"{run.checkpoint}: not a checkpoint of this training ({reason}); delete it"
+                f"{run.checkpoint}: not a checkpoint of this training ({why_unreadable(error)}); delete it"
             ) from None
         _write_log(run.log, rows)
     network.train()

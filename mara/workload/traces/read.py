@@ -258,6 +258,8 @@ def _open(path: Path) -> IO[str]:
         return path.open(encoding="utf-8-sig", errors="replace", newline="")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"{path}: cannot be read ({error})") from None
 
 
 def _first_row(path: Path, stream: IO[str]) -> tuple[str, list[str]]:

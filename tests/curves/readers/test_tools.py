@@ -1,6 +1,7 @@
 """The tools themselves write the files, where they are installed."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,12 +66,55 @@ def test_stable_baselines_monitor_and_callback(tmp_path: Path) -> None:
 
 
 def test_stable_baselines_evaluations(tmp_path: Path) -> None:
-    """The callback saves with ``np.savez`` (see ``EvalCallback._on_step``), here with what it passes."""
-    results = [[10.0, 12.0], [20.0, 24.0], [30.0, 30.0]]
-    np.savez(tmp_path / "evaluations", timesteps=[100, 200, 300], results=results, ep_lengths=[[5, 5]] * 3)
-    log = read_log(tmp_path / "evaluations.npz")
-    np.testing.assert_array_equal(log.values, [11, 22, 30])
-    np.testing.assert_array_equal(log.position, [100, 200, 300])
+    baselines = pytest.importorskip("stable_baselines3")
+    import gymnasium
+    from stable_baselines3.common.callbacks import EvalCallback
+    from stable_baselines3.common.monitor import Monitor
+
+    watched = Monitor(gymnasium.make("CartPole-v1"))
+    callback = EvalCallback(watched, eval_freq=32, n_eval_episodes=2, log_path=str(tmp_path), verbose=0)
+    model = baselines.PPO(
+        "MlpPolicy", "CartPole-v1", n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu"
+    )
+    model.learn(128, callback=callback)
+    watched.close()
+    log = read_log(tmp_path)
+    assert (log.format, log.rising) == ("evaluations", True)
+    np.testing.assert_array_equal(log.position, [32, 64, 96, 128])
+    np.testing.assert_array_equal(log.values, np.mean(callback.evaluations_results, axis=1))
+
+
+def test_transformers_trainer_state(tmp_path: Path) -> None:
+    callbacks = pytest.importorskip(
+        "transformers.trainer_callback", reason="too large for the extra `test`: pip install -e '.[logs]'"
+    )
+    state = callbacks.TrainerState()
+    for step, value in enumerate(LOSSES.tolist(), start=1):
+        at = {"epoch": step / 4, "step": 10 * step}
+        state.log_history += [{"loss": value / 2, "learning_rate": 1e-4, **at}, {"eval_loss": value, **at}]
+    state.save_to_json(str(tmp_path / "trainer_state.json"))
+    log = read_log(tmp_path)
+    assert (log.format, log.metric, log.axis) == ("trainer_state", "eval_loss", "step")
+    np.testing.assert_array_equal(log.values, LOSSES)
+    np.testing.assert_array_equal(log.position, 10 * np.arange(1, len(LOSSES) + 1))
+
+
+def test_keras_csv_logger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "home"))
+    callbacks = pytest.importorskip("keras.callbacks")
+    for append in (False, True):
+        logger = callbacks.CSVLogger(str(tmp_path / "training.log"), append=append)
+        logger.set_model(SimpleNamespace(stop_training=False))
+        logger.on_train_begin()
+        half = slice(20, None) if append else slice(0, 20)
+        for epoch, value in list(enumerate(LOSSES.tolist()))[half]:
+            logger.on_epoch_end(epoch, {"loss": value / 2, "val_loss": value})
+        logger.on_train_end()
+    log = read_log(tmp_path)
+    assert (log.metric, log.axis) == ("val_loss", "epoch")
+    np.testing.assert_array_equal(log.values, LOSSES)
+    np.testing.assert_array_equal(log.position, np.arange(len(LOSSES)))
 
 
 def test_pandas_table_with_row_numbers(tmp_path: Path) -> None:
