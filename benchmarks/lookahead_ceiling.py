@@ -5,7 +5,8 @@ task on no node", held for some slots, the index doing the rest) are judged by p
 is done if its mean gain is surely above nothing. Two kinds of roll-out:
 
 - as a scheduler could: remaining demands are drawn from the forecasts, future arrivals from training episodes;
-- with ``--clairvoyant``: true demands and true arrivals to the end of the episode. An upper bound of one step.
+- with ``--clairvoyant``: true demands and true arrivals to the end of the episode: what the same deviations would be
+  worth with the future known.
 
 The index is read from tables over whole units here, in roll-outs and in the episodes alike: the clairvoyant gain then
 is exactly what its roll-outs promised. Printed after each episode: completion of the index, the gain in points and in
