@@ -71,9 +71,8 @@ def as_text(remaining: Remaining) -> str:
         lines.append(f"target {question.target:g}: the run has diverged; it will not reach it")
     else:
         middle = length(remaining.median, remaining.horizon)
-        lines.append(
-            f"target {question.target:g}: needs {middle} more ({axis}), 80 % interval {low} to {high}"
-        )
+        interval = "" if low == middle == high else f", 80 % interval {low} to {high}"
+        lines.append(f"target {question.target:g}: needs {middle} more ({axis}){interval}")
         lines.append(f"chance to reach it within {short(remaining.horizon)} more: {remaining.cdf[-1]:.0%}")
     if question.deadline is not None and not remaining.reached:
         chance = remaining.chance_within(question.deadline)

@@ -45,6 +45,15 @@ def test_text_has_the_numbers_and_a_plot(tmp_path: Path, capsys: pytest.CaptureF
     assert "•" not in answer(capsys, tmp_path / "metrics.csv", "--target", 0.25, "--quiet")
 
 
+def test_what_lies_beyond_the_horizon_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = answer(capsys, keras_csv(tmp_path), "--target", 1e-5)
+    line = next(line for line in text.splitlines() if line.startswith("target"))
+    assert line.count("more than") == 1
+    assert "interval" not in line
+
+
 def test_reached_diverged_and_rising(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = lightning_csv(tmp_path)
     assert "reached already" in answer(capsys, path, "--target", 1)
