@@ -217,7 +217,9 @@ def _end(name: str) -> str:
 
 
 def _held_out(name: str) -> bool:
-    return plain(name).split("_")[0] in _HELD_OUT
+    """Whether a name says so in front, as ``val_loss``, or at its end, as ``loss/val``."""
+    words = plain(name).split("_")
+    return words[0] in _HELD_OUT or words[-1] in _HELD_OUT
 
 
 def _listed(names: Sequence[str]) -> str:

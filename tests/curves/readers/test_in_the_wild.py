@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mara.curves.readers.naming import choose_metric
 from mara.curves.readers.read import find_logs, read_log
 from mara.errors import InputError
 
@@ -119,3 +120,10 @@ def test_the_only_log_in_a_folder_is_taken_and_several_are_named(tmp_path: Path)
     write(tmp_path / "other.csv", "step,loss", "1,2")
     with pytest.raises(InputError, match=r"2 logs in this folder; name one: other\.csv, train\.log"):
         read_log(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names", [["loss/train", "loss/val"], ["Loss/train", "Loss/test"], ["accuracy/train", "accuracy/val"]]
+)
+def test_a_name_that_ends_in_val_or_test_is_the_held_out_one(names: list[str]) -> None:
+    assert choose_metric(names, None, "here") == names[1]
