@@ -70,7 +70,7 @@ def reference_page(tables: Tables) -> str:
     title, _, sections = results_page(tables).partition("\n\n")
     about = (
         "Figures of the run that the [README](../README.md) speaks of, written from its tables, which "
-        "[docs/reference/tables](reference/tables) holds as CSV; `mara compare results docs/reference` compares your "
+        "[docs/reference/tables](reference/tables) holds as CSV; `mara compare docs/reference results` compares your "
         "own run with it. `results/report.html` of a run has the same with pictures."
     )
     return f"{title}\n\n{about}\n\n{sections}"

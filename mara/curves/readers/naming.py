@@ -117,11 +117,6 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.rsplit(" - ", 1)[-1].lower()).strip("_")
 
 
-def printable(name: str) -> str:
-    """A name from a file without what could steer a terminal, shortened to a line's length."""
-    return "".join(sign if sign.isprintable() else "?" for sign in name[:200])
-
-
 def _without_prefix(name: str) -> str:
     head, _, rest = name.partition("_")
     return rest if head in _PREFIXES and rest else name

@@ -23,11 +23,12 @@ from mara.curves.readers.naming import (
     is_rising,
     may_be_metric,
     plain,
-    printable,
 )
 from mara.curves.readers.table import Table
-from mara.errors import InputError
+from mara.errors import InputError, printable
 
+LONGEST = 200
+"""Signs of a name or a note that are kept."""
 LARGEST = 1e30
 """A value beyond counts as infinite, as does a position on an axis."""
 COVERED = 0.9
@@ -114,18 +115,18 @@ def tidy(
         raise InputError(f"{path}: column {column_name!r} holds no finite number; has the run logged it yet?")
     _forget_replaced(table, points, notes)
     return Log(
-        name=printable(name),
+        name=printable(name[:LONGEST]),
         path=path,
         format=format,
-        metric=printable(column_name),
+        metric=printable(column_name[:LONGEST]),
         axis=kind,
-        axis_column=printable(axis_name),
+        axis_column=printable(axis_name[:LONGEST]),
         position=points.position,
         values=points.value,
         rising=is_rising(column_name) if rising is None else rising,
         diverged=diverged,
         seconds=_clock(table, points),
-        notes=tuple(map(printable, notes)),
+        notes=tuple(printable(note[:LONGEST]) for note in notes),
     )
 
 
