@@ -21,17 +21,18 @@ from mara.config.flow import DirectSettings
 from mara.curves.corpus import Corpus
 from mara.predictors.examples import draw_examples
 from mara.predictors.flow.calibration import Recalibration, context, mean_ncrps
-from mara.predictors.flow.examples import draw_prefixes, draw_trials, training_corpus
+from mara.predictors.flow.examples import draw_prefixes, draw_trials, hide_schedules, training_corpus
 from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs, target_inputs
 from mara.predictors.flow.network import PlainModule, initialise
 from mara.predictors.flow.passage import cut, interval_cdf
-from mara.predictors.flow.pool import kalman_weight, pooled
+from mara.predictors.flow.pool import pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 from mara.predictors.flow.window import crossing_loss
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
+from mara.predictors.trend import log_target
 
 _PRIOR_PREFIXES = 40_000
 """Prefixes on which the prior is fitted that the target is compared with. It only makes inputs here, so fewer do
@@ -67,6 +68,8 @@ class CrossingHead(PlainModule):
 class DirectPredictor(BasePredictor):
     """One-pass categorical forecast of the crossing time; ``deadline`` makes the window an input."""
 
+    learned = "recalibration"
+
     def __init__(self, settings: DirectSettings | None = None, deadline: bool = False) -> None:
         self.name = "direct_deadline" if deadline else "direct"
         self.settings = settings if settings is not None else DirectSettings()
@@ -88,8 +91,8 @@ class DirectPredictor(BasePredictor):
         prefixes = draw_prefixes(curves, recorded, settings.examples, _PRIOR_PREFIXES, rng)
         self.prior = PathPrior.fit(prefixes.description, prefixes.future)
         examples = draw_examples(curves, settings.examples.examples, self.deadline, rng)
-        examples.query.schedule[rng.random(len(examples)) < settings.examples.schedule_dropped] = np.nan
-        inputs = self._inputs(describe_query(examples.query), examples.query)
+        asked = hide_schedules(examples.query, settings.examples.schedule_dropped, rng)
+        inputs = self._inputs(describe_query(asked), asked)
         self.standardizer = Standardizer.fit(inputs)
         data = torch.from_numpy(self.standardizer(inputs))
         interval = torch.from_numpy(np.searchsorted(KNOT, examples.remaining))
@@ -115,6 +118,7 @@ class DirectPredictor(BasePredictor):
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Distributions on 0..horizon; nothing is forecast beyond the last knot."""
+        self.check_fitted()
         assert self.recalibration is not None
         cdf, where = self._cdf(query)
         cdf = self.recalibration(cdf, query.window, where)
@@ -122,9 +126,7 @@ class DirectPredictor(BasePredictor):
 
     def _inputs(self, description: Description, query: Query) -> NDArray[np.float32]:
         """Unstandardised inputs (B, F)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_target = np.nan_to_num(np.log(query.target.astype(np.float64)), nan=-np.inf)
-        columns = [target_inputs(description, self.prior, log_target - description.level)]
+        columns = [target_inputs(description, self.prior, log_target(query) - description.level)]
         if self.deadline:
             columns.append(window_inputs(description.units, query.window))
         return np.concatenate([*columns, raw_inputs(description, self.prior)], axis=1)
@@ -136,6 +138,5 @@ class DirectPredictor(BasePredictor):
         half = self.settings.training.half_precision
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
             share = self.head(torch.from_numpy(inputs)).float().softmax(dim=1).numpy()
-        where, settings = context(description), self.settings
-        weight = kalman_weight(where[:, 1], settings.kalman_share, settings.rough_kalman_share)
-        return pooled(interval_cdf(share), query, weight), where
+        where = context(description)
+        return pooled(interval_cdf(share), query, where, self.settings), where

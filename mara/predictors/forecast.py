@@ -256,6 +256,8 @@ class BasePredictor:
     """Default ``fit``, ``save`` and ``load`` of predictors whose state is plain arrays and settings."""
 
     name: str
+    learned: ClassVar[str | None] = None
+    """The last attribute that ``fit`` makes; None for predictors that learn nothing."""
     sees_truth: ClassVar[bool] = False
     """Whether ``Query.truth`` is to be filled in (the oracle only)."""
 
@@ -263,8 +265,14 @@ class BasePredictor:
         """Learn nothing."""
         return self
 
+    def check_fitted(self) -> None:
+        """Raise an :class:`InputError` if there is nothing yet to forecast with or to save."""
+        if self.learned is not None and getattr(self, self.learned, None) is None:
+            raise InputError(f"{self.name}: not fitted")
+
     def save(self, path: Path) -> None:
-        """Write the predictor to one file."""
+        """Write the predictor to one file; an :class:`InputError` if it is not fitted."""
+        self.check_fitted()
         with atomic_path(path) as part:
             part.write_bytes(pickle.dumps(self))
 

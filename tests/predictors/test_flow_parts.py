@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from mara.config.flow import FlowSettings
 from mara.curves.smoothing import demand, smooth
 from mara.curves.synthetic import draw_curves
 from mara.predictors.examples import Examples
@@ -18,7 +19,7 @@ from mara.predictors.flow.features import describe
 from mara.predictors.flow.network import FlowNetwork, initialise
 from mara.predictors.flow.passage import cut, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
-from mara.predictors.flow.pool import kalman_weight, pooled
+from mara.predictors.flow.pool import pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.solver import midpoint
 from mara.predictors.flow.trajectory import DIVERGED, KNOT, future_knots
@@ -215,12 +216,13 @@ def test_calibration_is_wider_the_fewer_groups_it_saw():
 
 def test_the_filter_counts_more_on_rough_prefixes():
     query = Query.of(2.0 / np.sqrt(1 + np.arange(200))[None].repeat(3, 0), np.full(3, 50), np.full(3, 0.2))
-    weight = kalman_weight(np.array([-3.0, -0.5, 2.0]), 0.4, 0.8)
-    np.testing.assert_allclose(weight, [0.4, 0.6, 0.8])
+    where = np.column_stack([np.zeros(3), [-3.0, -0.5, 2.0]])
     nothing = np.zeros((3, 181), np.float32)
     filtered = Kalman().forecast(query, 180).cdf
-    np.testing.assert_allclose(pooled(nothing, query, weight), weight[:, None] * filtered, atol=1e-6)
-    np.testing.assert_array_equal(pooled(nothing, query, np.zeros(3)), nothing)
+    alone = FlowSettings(kalman_share=0.0, rough_kalman_share=0.0)
+    weight = np.array([[0.4], [0.6], [0.8]])
+    np.testing.assert_allclose(pooled(nothing, query, where, FlowSettings()), weight * filtered, atol=1e-6)
+    np.testing.assert_array_equal(pooled(nothing, query, where, alone), nothing)
 
 
 def test_calibration_keeps_order_and_ends():

@@ -23,7 +23,7 @@ from mara.curves.corpus import Corpus
 from mara.predictors.direct import CrossingHead
 from mara.predictors.examples import draw_examples
 from mara.predictors.flow.calibration import context
-from mara.predictors.flow.examples import training_corpus
+from mara.predictors.flow.examples import hide_schedules, training_corpus
 from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import FARTHEST, Standardizer, raw_inputs, target_inputs
 from mara.predictors.flow.lightweight import fields_of, prefixed, save_arrays
@@ -32,6 +32,7 @@ from mara.predictors.flow.passage import interval_cdf, interval_shares
 from mara.predictors.flow.predictor import FlowPredictor
 from mara.predictors.flow.training import Run, train
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
+from mara.predictors.trend import log_target
 
 _BATCH = 1024
 """Questions that are answered together: their activations stay in the processor's cache."""
@@ -40,6 +41,8 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 class DistilledPredictor(BasePredictor):
     """One pass in place of the flow's 64 paths; the window and the calibration are the teacher's own."""
+
+    learned = "head"
 
     def __init__(self, teacher: FlowPredictor, settings: DistilledSettings | None = None) -> None:
         self.name = teacher.name.replace("flow", "flow_distilled")
@@ -57,7 +60,7 @@ class DistilledPredictor(BasePredictor):
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         curves, _ = training_corpus(corpus, teacher.settings.examples, rng)
         asked = draw_examples(curves, settings.prefixes, False, rng).query
-        asked.schedule[rng.random(len(asked)) < teacher.settings.examples.schedule_dropped] = np.nan
+        asked = hide_schedules(asked, teacher.settings.examples.schedule_dropped, rng)
         description = describe_query(asked)
         owner = np.repeat(np.arange(len(asked)), settings.targets)
         best = np.log(asked.best_smoothed())[owner] - description.level[owner]
@@ -112,6 +115,7 @@ class DistilledPredictor(BasePredictor):
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Distributions on 0..horizon, calibrated as the teacher's."""
+        self.check_fitted()
         parts = [
             self._forecast(query.rows(rows), horizon)
             for rows in np.array_split(np.arange(len(query)), 1 + len(query) // _BATCH)
@@ -120,9 +124,7 @@ class DistilledPredictor(BasePredictor):
 
     def _forecast(self, query: Query, horizon: int) -> Forecast:
         description = describe_query(query)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_target = np.nan_to_num(np.log(query.target.astype(np.float64)), nan=-np.inf)
-        cdf = interval_cdf(self._shares(description, log_target - description.level))
+        cdf = interval_cdf(self._shares(description, log_target(query) - description.level))
         return self.teacher.finish(cdf, context(description), query, horizon)
 
     def _shares(self, description: Description, log_target: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -134,6 +136,7 @@ class DistilledPredictor(BasePredictor):
 
     def export(self, path: Path) -> None:
         """Write all that a forecast needs as plain arrays, for :mod:`.lightweight`."""
+        self.check_fitted()
         teacher = self.teacher
         assert teacher.recalibration is not None
         arrays = {

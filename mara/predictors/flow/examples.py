@@ -20,6 +20,7 @@ from mara.predictors.examples import Examples, draw_examples
 from mara.predictors.flow.calibration import NO_GROUP
 from mara.predictors.flow.features import Description, describe
 from mara.predictors.flow.trajectory import future_knots
+from mara.predictors.forecast import Query
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,12 @@ def draw_prefixes(
         )
     description = Description.concatenate([part[0] for part in parts])
     return Prefixes(description, np.concatenate([part[1] for part in parts]), curve, length)
+
+
+def hide_schedules(query: Query, share: float, rng: np.random.Generator) -> Query:
+    """The same questions, a random ``share`` of them without their learning-rate schedules."""
+    hidden = rng.random(len(query)) < share
+    return replace(query, schedule=np.where(hidden[:, None], np.nan, query.schedule))
 
 
 def draw_trials(corpus: Corpus, settings: ExampleSettings, tasks: bool, rng: np.random.Generator) -> Examples:

@@ -27,6 +27,7 @@ from mara.predictors.flow.passage import cut, interval_cdf
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.reweighting import ratio_inputs, reweighted
 from mara.predictors.forecast import HORIZON, Forecast, Query
+from mara.predictors.trend import log_target
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained" / "flow_distilled_deadline.npz"
 """The model that comes with the package; it reads the window where one is given. See the README beside it."""
@@ -59,10 +60,8 @@ class LightweightPredictor:
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Distributions on 0..horizon; a window (NaN: not given) is taken into account where there is one."""
         description = describe_query(query)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_target = np.nan_to_num(np.log(query.target.astype(np.float64)), nan=-np.inf)
         raw = [
-            target_inputs(description, self.prior, log_target - description.level),
+            target_inputs(description, self.prior, log_target(query) - description.level),
             raw_inputs(description, self.prior),
         ]
         cdf = interval_cdf(self._shares(self.standardizer(np.concatenate(raw, axis=1))))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mara.config.flow import DirectSettings, FlowSettings
 from mara.predictors.flow.trajectory import KNOT
 from mara.predictors.forecast import Query
 from mara.predictors.kalman import Kalman
@@ -20,13 +21,18 @@ _ROUGH = (-1.0, 0.0)
 """Log roughness of a prefix from which on the filter's weight rises, and up to which."""
 
 
-def kalman_weight(roughness: NDArray[np.floating], share: float, rough_share: float) -> NDArray[np.float64]:
-    """The filter's weight (R,) for log roughnesses (R,): ``share``, rising to ``rough_share`` where it is high."""
-    return np.interp(roughness, _ROUGH, (share, rough_share))
+def pooled(
+    cdf: NDArray[np.floating],
+    questions: Query,
+    where: NDArray[np.float64],
+    settings: FlowSettings | DirectSettings,
+) -> NDArray[np.float32]:
+    """The Kalman filter's distributions with its weight, and for the rest cdf (R, 181).
 
-
-def pooled(cdf: NDArray[np.floating], questions: Query, weight: NDArray[np.floating]) -> NDArray[np.float32]:
-    """The Kalman filter's distributions with ``weight`` (R,), and for the rest cdf (R, 181)."""
+    The weight is ``settings.kalman_share``, rising to ``rough_kalman_share`` where the log roughness is high, the
+    second column of the contexts ``where`` (R, 2); see :func:`.calibration.context`.
+    """
+    weight = np.interp(where[:, 1], _ROUGH, (settings.kalman_share, settings.rough_kalman_share))
     if not weight.any():
         return cdf.astype(np.float32)
     filtered = Kalman().forecast(questions, int(KNOT[-1])).cdf

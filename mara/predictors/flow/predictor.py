@@ -26,13 +26,14 @@ from mara.predictors.flow.inputs import Standardizer, raw_inputs
 from mara.predictors.flow.network import FlowNetwork, Velocity, initialise
 from mara.predictors.flow.passage import cut, interval_shares, lowest_so_far, passage_cdf
 from mara.predictors.flow.path import draw_times, independent_source, straight_line
-from mara.predictors.flow.pool import kalman_weight, pooled
+from mara.predictors.flow.pool import pooled
 from mara.predictors.flow.prior import PathPrior
 from mara.predictors.flow.solver import midpoint
 from mara.predictors.flow.training import Run, train
 from mara.predictors.flow.trajectory import KNOTS
 from mara.predictors.flow.window import WindowRatio, draw_tasks
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
+from mara.predictors.trend import log_target
 
 _CHUNK = 16
 """Prefixes that go through the solver together: their activations stay in the processor's cache."""
@@ -47,6 +48,8 @@ class FlowPredictor(BasePredictor):
 
     With ``deadline`` set, crossing times are reweighted by what the window says; see :mod:`.window`.
     """
+
+    learned = "network"
 
     def __init__(self, settings: FlowSettings | None = None, deadline: bool = False) -> None:
         self.name = "flow_deadline" if deadline else "flow"
@@ -180,6 +183,7 @@ class FlowPredictor(BasePredictor):
 
     def paths(self, description: Description, *more: Tensor) -> NDArray[np.float32]:
         """Sampled knots (B, P, K) relative to the levels; ``more`` is what else the encoder reads."""
+        self.check_fitted()
         inputs = self.standardizer(raw_inputs(description, self.prior))
         white = np.empty((len(description), *self.start.shape), dtype=np.float32)
         start = torch.from_numpy(self.start)
@@ -255,10 +259,7 @@ class FlowPredictor(BasePredictor):
         The shares of a prefix's paths (B, P, K) that have crossed the target, pooled with the Kalman filter's
         forecast; see :func:`.pool.pooled`.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_target = np.log(np.asarray(questions.target, dtype=np.float64))
         lowest = lowest_so_far(description, paths)
-        cdf = passage_cdf(lowest, owner, log_target - description.level[owner])
-        where, settings = context(description)[owner], self.settings
-        weight = kalman_weight(where[:, 1], settings.kalman_share, settings.rough_kalman_share)
-        return pooled(cdf, questions, weight), where
+        cdf = passage_cdf(lowest, owner, log_target(questions) - description.level[owner])
+        where = context(description)[owner]
+        return pooled(cdf, questions, where, self.settings), where
