@@ -19,7 +19,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mara.config.predictors import BoostingSettings
 from mara.curves.corpus import Corpus
-from mara.errors import InputError
 from mara.predictors.examples import Examples, draw_examples, training_curves
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 from mara.predictors.trend import (
@@ -49,6 +48,8 @@ FARTHEST = 200
 
 class Boosting(BasePredictor):
     """Boosted trees on slopes, extrapolated demands, noise, shape and learning rate."""
+
+    learned = "model"
 
     def __init__(self, deadline: bool = False, settings: BoostingSettings | None = None) -> None:
         self.name = "boosting_deadline" if deadline else "boosting"
@@ -82,8 +83,7 @@ class Boosting(BasePredictor):
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Chances on a grid that is even in log b, interpolated in between."""
-        if self.model is None:
-            raise InputError(f"{self.name}: not fitted")
+        self.check_fitted()
         s = self.settings
         grid = np.unique(np.rint(np.geomspace(1, max(horizon, 1), s.grid_points)))
         inputs = self._features(query)

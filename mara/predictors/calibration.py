@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mara.config.predictors import CalibrationSettings
 from mara.curves.corpus import Corpus
-from mara.errors import InputError
 from mara.predictors.examples import draw_examples
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 
@@ -33,6 +32,8 @@ class PointPredictor(Protocol):
 
 class Calibrated(BasePredictor):
     """A point predictor with the error distribution that it showed on the calibration split."""
+
+    learned = "table"
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class Calibrated(BasePredictor):
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """The error distribution of the question's class, about its point forecast."""
-        if self.table is None:
-            raise InputError(f"{self.name}: not fitted")
+        self.check_fitted()
+        assert self.table is not None
         point = self._point(query)
         table = self.table[self._classes(query, point)]
         error = np.log1p(np.arange(horizon + 1)) - np.log1p(point)[:, None]

@@ -19,9 +19,8 @@ from torch.nn import functional
 
 from mara.config.flow import DirectSettings
 from mara.curves.corpus import Corpus
-from mara.predictors.examples import draw_examples
 from mara.predictors.flow.calibration import Recalibration, context, mean_ncrps
-from mara.predictors.flow.examples import draw_prefixes, draw_trials, hide_schedules, training_corpus
+from mara.predictors.flow.examples import draw_prefixes, draw_questions, draw_trials, training_corpus
 from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.inputs import Standardizer, raw_inputs, target_inputs
 from mara.predictors.flow.network import PlainModule, initialise
@@ -80,19 +79,14 @@ class DirectPredictor(BasePredictor):
         self.recalibration: Recalibration | None = None
 
     def fit(self, corpus: Corpus, rng: np.random.Generator, run: Run | None = None) -> Self:
-        """Fit on the curves, and as many examples, as the flow, and calibrate on the same trials.
-
-        Examples are drawn from all curves alike, so the synthetic share is that of the curves (61 % with the full
-        run's settings), not the flow's ``synthetic_share`` of prefixes.
-        """
+        """Fit on as many examples as the flow, from the same mix of curves, and calibrate on the same trials."""
         settings = self.settings
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         curves, recorded = training_corpus(corpus, settings.examples, rng)
         prefixes = draw_prefixes(curves, recorded, settings.examples, _PRIOR_PREFIXES, rng)
         self.prior = PathPrior.fit(prefixes.description, prefixes.future)
-        examples = draw_examples(curves, settings.examples.examples, self.deadline, rng)
-        asked = hide_schedules(examples.query, settings.examples.schedule_dropped, rng)
-        inputs = self._inputs(describe_query(asked), asked)
+        examples = draw_questions(curves, recorded, settings.examples, self.deadline, rng)
+        inputs = self._inputs(describe_query(examples.query), examples.query)
         self.standardizer = Standardizer.fit(inputs)
         data = torch.from_numpy(self.standardizer(inputs))
         interval = torch.from_numpy(np.searchsorted(KNOT, examples.remaining))

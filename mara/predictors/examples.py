@@ -69,14 +69,22 @@ def training_curves(corpus: Corpus, synthetic: int, rng: np.random.Generator) ->
     return concatenate([recorded, draw_curves(synthetic, rng)]) if synthetic else recorded
 
 
-def draw_examples(corpus: Corpus, count: int, tasks: bool, rng: np.random.Generator) -> Examples:
-    """``count`` examples: fractions, or half of them tasks (from groups with at least two runs)."""
+def draw_examples(
+    corpus: Corpus, count: int, tasks: bool, rng: np.random.Generator, longest: int | None = None
+) -> Examples:
+    """``count`` examples: fractions, or half of them tasks (from groups with at least two runs).
+
+    Prefixes have at most ``longest`` points where it is given, and always leave ``LEAST_LEFT``.
+    """
+    latest = corpus.loss.shape[1] - LEAST_LEFT
+    if longest is not None:
+        latest = min(latest, longest)
     _, code, size = np.unique(corpus.group, return_inverse=True, return_counts=True)
     paired = corpus.select(size[code] > 1)
     task_count = count // 2 if tasks and len(paired) else 0
-    parts = [_fractions(corpus, count - task_count, rng)]
+    parts = [_fractions(corpus, count - task_count, latest, rng)]
     if task_count:
-        parts.append(_tasks(paired, task_count, rng))
+        parts.append(_tasks(paired, task_count, latest, rng))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     loss, schedule, length, target, window, reached, group = columns
     units = length - 1
@@ -89,14 +97,13 @@ def draw_examples(corpus: Corpus, count: int, tasks: bool, rng: np.random.Genera
     )
 
 
-def _tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
-    """Columns of ``draw_examples`` for workload tasks.
+def _tasks(corpus: Corpus, count: int, latest: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
+    """Columns of ``draw_examples`` for workload tasks, at prefixes of at most ``latest`` points.
 
     The length comes first, log-uniform, and then any task that is still running there: so the demands seen at
     a length are those of the workload, not too many short ones.
     """
     pool = make_pool(corpus, TaskSettings(templates=count), rng)
-    latest = corpus.loss.shape[1] - LEAST_LEFT
     longest = np.minimum(np.minimum(pool.demand, corpus.diverged_at[pool.curve]), latest)
     longest = np.maximum(longest, 1)
     length = np.floor(np.exp(rng.uniform(0, np.log(longest.max() + 1.0), size=count))).astype(np.int64)
@@ -115,10 +122,9 @@ def _tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArra
     )
 
 
-def _fractions(corpus: Corpus, count: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
-    """Columns of ``draw_examples`` for fractions of the best loss so far."""
+def _fractions(corpus: Corpus, count: int, latest: int, rng: np.random.Generator) -> tuple[NDArray, ...]:
+    """Columns of ``draw_examples`` for fractions of the best loss so far, at prefixes of at most ``latest`` points."""
     curve = rng.integers(len(corpus), size=count)
-    latest = corpus.loss.shape[1] - LEAST_LEFT
     length = np.rint(np.exp(rng.uniform(0, np.log(latest), size=count))).astype(np.int64)
     length = np.minimum(length, np.maximum(corpus.diverged_at[curve], 1))
     loss = corpus.loss[curve]

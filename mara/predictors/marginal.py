@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mara.config.predictors import MarginalSettings
 from mara.config.workload import TaskSettings
 from mara.curves.corpus import Corpus
-from mara.errors import InputError
 from mara.predictors.examples import training_curves
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 from mara.workload.tasks import make_pool
@@ -24,6 +23,8 @@ from mara.workload.tasks import make_pool
 
 class Marginal(BasePredictor):
     """Empirical survival of the demand, by age, and by window where ``deadline`` is set."""
+
+    learned = "survival"
 
     def __init__(self, deadline: bool = False, settings: MarginalSettings | None = None) -> None:
         self.name = "marginal_deadline" if deadline else "marginal"
@@ -49,8 +50,8 @@ class Marginal(BasePredictor):
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Survival after the present age; beyond the recorded ages nothing more is reached."""
-        if self.survival is None:
-            raise InputError(f"{self.name}: not fitted")
+        self.check_fitted()
+        assert self.survival is not None
         last = self.survival.shape[1] - 1
         kind = np.searchsorted(self.edges, np.nan_to_num(query.window))
         kind = np.where(np.isfinite(query.window), kind, len(self.survival) - 1)

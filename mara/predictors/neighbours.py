@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mara.config.predictors import NeighbourSettings
 from mara.curves.corpus import Corpus
 from mara.curves.smoothing import smooth
-from mara.errors import InputError
 from mara.predictors.examples import training_curves
 from mara.predictors.forecast import HORIZON, BasePredictor, Forecast, Query
 from mara.predictors.trend import log_target, newest_smoothed
@@ -32,6 +31,7 @@ class Neighbours(BasePredictor):
     """Continuations of the nearest training curves."""
 
     name = "neighbours"
+    learned = "log_loss"
 
     def __init__(self, settings: NeighbourSettings | None = None) -> None:
         self.settings = settings or NeighbourSettings()
@@ -48,8 +48,7 @@ class Neighbours(BasePredictor):
 
     def forecast(self, query: Query, horizon: int = HORIZON) -> Forecast:
         """Weighted share of the neighbours that have got as far below their level within b units."""
-        if self.log_loss is None:
-            raise InputError(f"{self.name}: not fitted")
+        self.check_fitted()
         cdf = np.zeros((len(query), horizon + 1))
         level = newest_smoothed(query)
         drop = log_target(query) - level

@@ -12,6 +12,7 @@ import torch
 from mara.config.flow import DirectSettings, ExampleSettings, TrainingSettings
 from mara.curves.synthetic import draw_curves
 from mara.predictors.direct import DirectPredictor
+from mara.predictors.flow.features import Description, describe_query
 from mara.predictors.flow.passage import interval_cdf, interval_shares
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 from mara.predictors.flow.window import crossing_loss
@@ -50,6 +51,40 @@ def queries(corpus, factor: float = 1.0, window=None) -> Query:
     loss = corpus.loss * np.float32(factor)
     best = Query.of(loss, length, np.ones(len(corpus))).best_smoothed()
     return Query.of(loss, length, 0.7 * best, corpus.schedule, window)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_examples_come_from_the_mix_of_curves_that_the_settings_name(corpus, share, monkeypatch):
+    examples = SETTINGS.examples.model_copy(
+        update={
+            "examples": 400,
+            "altered_copies": 0,
+            "synthetic_share": share,
+            "longest_prefix": 30,
+            "trials": 50,
+        }
+    )
+    training = SETTINGS.training.model_copy(update={"steps": 1})
+    settings = SETTINGS.model_copy(update={"examples": examples, "training": training})
+    asked = []
+
+    def spy(query: Query) -> Description:
+        asked.append(query)
+        return describe_query(query)
+
+    monkeypatch.setattr("mara.predictors.direct.describe_query", spy)
+    monkeypatch.setattr("mara.predictors.direct._PRIOR_PREFIXES", 1000)
+    large = replace(corpus, loss=corpus.loss * np.float32(1e8))
+    for deadline in (False, True):
+        asked.clear()
+        DirectPredictor(settings, deadline).fit(large, np.random.default_rng(1))
+        fitted_on = asked[0]
+        assert len(fitted_on) == 400
+        assert np.mean(fitted_on.loss[:, 0] < 1e4) == share, "synthetic curves lie lower here"
+        assert 20 < fitted_on.length.max() <= 30
+        hidden = np.isnan(fitted_on.schedule).all(axis=1).mean()
+        assert hidden > 0.2
+        assert np.isfinite(fitted_on.window).any() == (deadline and share < 1)
 
 
 def test_gives_proper_distributions_that_scale_and_order_do_not_change(direct, corpus):

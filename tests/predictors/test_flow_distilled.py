@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,12 @@ def test_decided_questions_are_decided(distilled):
     cdf = distilled.forecast(query).cdf
     assert np.all(cdf[0] == 1)
     assert np.all(cdf[1] == 0)
+
+
+def test_only_the_prefix_counts(distilled, corpus):
+    query = queries(corpus)
+    spoiled = replace(query, loss=np.where(query.seen(), query.loss, np.float32(1e-3)))
+    np.testing.assert_array_equal(distilled.forecast(query).cdf, distilled.forecast(spoiled).cdf)
 
 
 def test_saving_and_loading_keeps_the_forecasts(distilled, corpus, tmp_path: Path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -94,11 +96,13 @@ def test_a_table_knows_earlier_runs_but_never_the_one_that_set_the_target(flow, 
     tasks = TaskSettings(templates=12, feasible_share=None, long_share=None)
     pool = make_pool(held_out, tasks, np.random.default_rng(0))
     curve = pool.rows_in(held_out)
+    asked = list(zip(curve.tolist(), pool.target.astype(np.float32).tolist(), strict=True))
+    assert len(set(asked)) == len(asked), "curve and target tell the templates apart"
     seen = {}
 
     def spy(query, among, rows, runs, horizon=120):
-        for row, chosen in zip(rows, runs, strict=True):
-            seen.setdefault(int(row), set()).update(int(run) for run in chosen)
+        for row, target, chosen in zip(rows, query.target, runs, strict=True):
+            seen.setdefault((int(row), float(target)), set()).update(chosen.tolist())
         return HistoryFlowPredictor.forecast_among(flow, query, among, rows, runs, horizon)
 
     monkeypatch.setattr(flow, "forecast_among", spy)
@@ -110,12 +114,33 @@ def test_a_table_knows_earlier_runs_but_never_the_one_that_set_the_target(flow, 
         )
     )
     assert np.abs(with_runs.cdf[with_runs.offset[:-1]] - alone.cdf).max() > 0.01
-    assert set(seen) == set(curve.tolist())
+    assert set(seen) == set(asked)
     reference = {name: row for row, name in enumerate(held_out.id)}
-    for template, row in enumerate(curve):
-        if (curve == row).sum() == 1:
-            assert reference[pool.reference_id[template]] not in seen[row]
-            assert len(seen[row]) == RUNS
+    for template, question in enumerate(asked):
+        assert reference[pool.reference_id[template]] not in seen[question]
+        assert len(seen[question] - {-1}) == RUNS
+
+
+def test_of_the_present_run_only_the_prefix_counts(flow, corpus):
+    held_out = corpus.of(split="validation")
+    _, curve = np.unique(held_out.group, return_index=True)
+    length = np.arange(10, 10 + len(curve))
+    target = 0.7 * held_out.loss[curve, 9]
+    runs = flow.choose(held_out, curve)
+
+    def cdf(changed: np.ndarray, factor: float) -> np.ndarray:
+        """Forecasts where the losses of rows ``changed`` (B,) after the B prefixes are multiplied."""
+        loss = held_out.loss.copy()
+        future = np.arange(loss.shape[1]) >= length[:, None]
+        loss[changed] *= np.where(future, np.float32(factor), np.float32(1))
+        among = replace(held_out, loss=loss)
+        np.testing.assert_array_equal(flow.choose(among, curve), runs)
+        query = replace(Query.of(loss[curve], length, target, held_out.schedule[curve]), loss=loss[curve])
+        return flow.forecast_among(query, among, curve, runs).cdf
+
+    unchanged = cdf(curve, 1.0)
+    np.testing.assert_array_equal(cdf(curve, 0.3), unchanged)
+    assert np.abs(cdf(runs[:, 0], 0.3) - unchanged).max() > 0.01, "futures of earlier runs are known"
 
 
 def test_a_table_may_know_fewer_runs(flow, corpus):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -273,7 +275,17 @@ def test_learning_beats_never(fitted, corpus, name):
     assert np.mean((chance - within) ** 2) < np.mean(within) * (1 - np.mean(within))
 
 
-@pytest.mark.parametrize("name", ["boosting", "neighbours", "marginal", "slope_calibrated"])
-def test_unfitted_predictors_say_so(query, name):
-    with pytest.raises(InputError, match="not fitted"):
-        make_predictor(name).forecast(query)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("boosting", "neighbours", "marginal", "slope_calibrated"),
+        *("direct", "flow", "flow_deadline", "flow_distilled", "flow_history"),
+    ],
+)
+def test_unfitted_predictors_say_so(query, name, tmp_path: Path):
+    predictor = make_predictor(name)
+    with pytest.raises(InputError, match=f"^{name}: not fitted$"):
+        predictor.forecast(query)
+    with pytest.raises(InputError, match=f"^{name}: not fitted$"):
+        predictor.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())

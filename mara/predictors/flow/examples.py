@@ -103,6 +103,27 @@ def draw_prefixes(
     return Prefixes(description, np.concatenate([part[1] for part in parts]), curve, length)
 
 
+def draw_questions(
+    curves: Corpus, recorded: int, settings: ExampleSettings, tasks: bool, rng: np.random.Generator
+) -> Examples:
+    """``settings.examples`` questions about the curves that :func:`draw_prefixes` draws, in the same mix.
+
+    With ``tasks``, half of those about recorded and altered curves are tasks; synthetic curves have no siblings that
+    could set a task.
+    """
+    drawn = round(settings.examples * settings.synthetic_share)
+    parts = [
+        draw_examples(curves.select(rows), count, asked, rng, settings.longest_prefix)
+        for rows, count, asked in (
+            (np.arange(recorded), settings.examples - drawn, tasks),
+            (np.arange(recorded, len(curves)), drawn, False),
+        )
+        if count
+    ]
+    examples = Examples.concatenate(parts)
+    return replace(examples, query=hide_schedules(examples.query, settings.schedule_dropped, rng))
+
+
 def hide_schedules(query: Query, share: float, rng: np.random.Generator) -> Query:
     """The same questions, a random ``share`` of them without their learning-rate schedules."""
     hidden = rng.random(len(query)) < share
