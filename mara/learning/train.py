@@ -31,6 +31,7 @@ from mara.learning.improvement import regress
 from mara.learning.lookahead import Deviations
 from mara.learning.ppo import ValueNorm, play, update
 from mara.learning.rollout import Course, Labelled, label_states
+from mara.tensor_files import save_tensors
 
 LANES = 64
 """Episodes stepped side by side while states are collected."""
@@ -113,8 +114,7 @@ class Training:
             "done": self.done,
             "before_ppo": self.before_ppo,
         }
-        with atomic_path(self.checkpoint) as temporary, temporary.open("wb") as file:
-            torch.save(content, file)
+        save_tensors(self.checkpoint, content)
 
     def restore(self) -> None:
         """Go on from the checkpoint, if there is one.

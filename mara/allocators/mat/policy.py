@@ -22,9 +22,10 @@ from mara.allocators.registry import make_policy
 from mara.config.allocators import MatchingWeights
 from mara.config.mat import MatSettings
 from mara.errors import InputError
-from mara.files import UNREADABLE, atomic_path, why_unreadable
+from mara.files import UNREADABLE, why_unreadable
 from mara.simulator.cluster import Cluster
 from mara.simulator.simulate import Outcome, simulate
+from mara.tensor_files import save_tensors
 from mara.workload.forecast_table import ForecastTable
 from mara.workload.tasks import TaskPool
 from mara.workload.trace import Trace
@@ -69,9 +70,7 @@ class MatPolicy:
             "weights": self.weights.model_dump(mode="json"),
             "network": self.network.state_dict(),
         }
-        # Given a path, torch writes the name of the temporary file into the archive: other bytes every time.
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            torch.save(content, file)
+        save_tensors(path, content)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from mara.config.flow import TrainingSettings
 from mara.errors import InputError
 from mara.files import UNREADABLE, atomic_path, why_unreadable
+from mara.tensor_files import save_tensors
 
 PROCESSOR = torch.device("cpu")
 Network = TypeVar("Network", bound=nn.Module)
@@ -174,5 +175,4 @@ def _write_checkpoint(
         "generator": generator.get_state(),
         "rows": rows,
     }
-    with atomic_path(path) as part, part.open("wb") as file:
-        torch.save(state, file)
+    save_tensors(path, state)
