@@ -331,7 +331,11 @@ def _favour_kept(view: View, bonus: float) -> None:
 
 @jit_lean
 def _hold(view: View, assignment: np.ndarray, node: int, held: int) -> None:
-    """Put ``held`` on ``node``; if it has as many nodes as it may, one of them takes over what ``node`` did."""
+    """Put ``held`` on ``node``; if it has as many nodes as it may, one of them takes over what ``node`` did.
+
+    Else the task that it displaces waits: the network does the same, for where the index is more than a sorted list
+    its other nodes keep to the index's picks.
+    """
     if assignment[node] == held:
         return
     used, last = 0, -1

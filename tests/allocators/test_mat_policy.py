@@ -6,7 +6,7 @@ import torch
 
 from mara.allocators.mat.features import NODE_FEATURES, PAIR_FEATURES, SETTING_FEATURES, TASK_FEATURES
 from mara.allocators.mat.lanes import Lanes
-from mara.allocators.mat.policy import MatPolicy, build_network, run_policy
+from mara.allocators.mat.policy import MatPolicy, build_network, run_lanes, run_policy
 from mara.allocators.registry import make_policy
 from mara.config.mat import MatSettings, NetworkSettings
 from mara.errors import InputError
@@ -108,6 +108,39 @@ def test_observation_has_the_documented_features_and_they_are_tame(name):
         present = torch.nn.functional.pad(observation.present, (0, 1), value=True)
         assert present.gather(1, base).all()
         world.step(base)
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_lead_is_over_the_task_that_as_many_as_there_are_nodes_begin_with(name):
+    course = make_course(cluster=CLUSTERS[name], rate=0.6)
+    world = Lanes(course.trace, course.pool, course.cluster, course.forecasts, course.weights, SMALL)
+    world.reset()
+    lead = TASK_FEATURES.index(
+        "index of the tuned index policy less that of the M-th best task, / 4, clipped to [-2, 2]"
+    )
+    while world.live.size:
+        observation, base = world.observe()
+        for task, present in zip(observation.task, observation.present, strict=True):
+            best_first = task[present, lead].sort(descending=True).values
+            assert abs(best_first[min(course.cluster.nodes, len(best_first)) - 1]) < 1e-6
+        world.step(base)
+
+
+def test_lanes_on_another_trace_share_tables_and_play_as_new_ones():
+    course, other = make_course(seed=0), make_course(episodes=3, seed=0, rate=0.5)
+    policy = make_mat(course, noise=0.3)
+    world = Lanes(course.trace, course.pool, course.cluster, course.forecasts, course.weights, SMALL)
+    world.reset()
+    world.observe()
+    before = world.state.counter.copy()
+    there = world.on(other.trace)
+    assert there.rows is world.rows
+    assert there.index is world.index
+    found = run_lanes(policy, there)
+    expected = run_policy(policy, other.trace, course.pool, course.cluster, course.forecasts)
+    assert np.array_equal(found.finish, expected.finish)
+    assert world.trace is course.trace
+    assert np.array_equal(world.state.counter, before)
 
 
 def test_candidates_are_pruned_to_the_best_and_keep_what_the_index_picks():

@@ -174,6 +174,7 @@ def observe(
     n, nodes, candidates = view.active.shape[0], order.shape[0], out.candidate.shape[0]
     speed = reference_speed(view)
     score, best = view.score, _score_all(view, params, speed)
+    margin = score[out.candidate[select_top(score, min(nodes, n, candidates), out.candidate) - 1]]
     for m in range(nodes):
         if index_choice[m] >= 0 and score[index_choice[m]] < _CERTAIN / 2:
             score[index_choice[m]] += _CERTAIN
@@ -187,7 +188,6 @@ def observe(
     out.task[:] = 0.0
     out.pair[:] = 0.0
     out.prior[:] = 0.0
-    margin = score[out.candidate[min(count, nodes) - 1]]
     for k in range(count):
         _describe_task(view, rows, out.candidate[k], speed, margin, out.task[k])
     _describe_nodes(view, speed, order, out)

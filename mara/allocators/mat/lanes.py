@@ -6,6 +6,10 @@ functions open and close every slot, so a lane does exactly what :func:`mara.sim
 
 from __future__ import annotations
 
+import copy
+from functools import cached_property
+from typing import Self
+
 import numpy as np
 import torch
 
@@ -68,12 +72,22 @@ class Lanes:
     ) -> None:
         self.trace, self.pool, self.cluster, self.forecasts, self.seed = trace, pool, cluster, forecasts, seed
         self.index = make_policy("index_matching", weights, forecasts, cluster)
-        self.rows = row_table(forecasts)
         self.order = np.argsort(-cluster.speeds, kind="stable")
         self.candidates = max(network.candidates_min, network.candidates_per_node * cluster.nodes)
         self.drop_clashes = drop_clashes
         flat = np.zeros((pool.demand.size, 1), np.float32)
         self.progress = flat if progress is None else np.ascontiguousarray(progress, np.float32)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The features of the forecasts' rows, made when first looked at."""
+        return row_table(self.forecasts)
+
+    def on(self, trace: Trace) -> Self:
+        """Lanes for another trace of the same pool, which share the tables that have been made."""
+        other = copy.copy(self)
+        other.trace = trace
+        return other
 
     def reset(self, episodes: np.ndarray | None = None) -> None:
         """Open the first slot of the given episodes (indices into the trace, repeats allowed), by default all."""

@@ -18,7 +18,6 @@ from mara.allocators.mat.greedy import GreedyDecoder
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.mask import MaskState
 from mara.allocators.mat.network import MatNetwork, Observation
-from mara.allocators.registry import make_policy
 from mara.config.allocators import MatchingWeights
 from mara.config.mat import MatSettings
 from mara.errors import InputError
@@ -109,28 +108,31 @@ def run_policy(
     Raises:
         InputError: see :func:`mara.simulator.problem.prepare`.
     """
-    weights = weights or policy.weights
-    if policy.is_the_index():
-        index = make_policy("index_matching", weights, forecasts, cluster)
-        return simulate(trace, pool, cluster, index, forecasts, seed)
     world = Lanes(
         trace,
         pool,
         cluster,
         forecasts,
-        weights,
+        weights or policy.weights,
         policy.settings.network,
         drop_clashes=not policy.settings.mask,
         seed=seed,
     )
+    return run_lanes(policy, world, lanes)
+
+
+def run_lanes(policy: MatPolicy, world: Lanes, lanes: int = LANES) -> Outcome:
+    """Simulate all episodes of the trace of ``world``; see :func:`run_policy`."""
+    if policy.is_the_index():
+        return simulate(world.trace, world.pool, world.cluster, world.index, world.forecasts, world.seed)
     decoder, parts = GreedyDecoder(policy.network), []
-    for episodes in _batches(trace.episodes, lanes):
+    for episodes in _batches(world.trace.episodes, lanes):
         world.reset(episodes)
         with torch.inference_mode():
             while world.live.size:
                 observation, _ = world.observe()
                 encoded = policy.network.encode(observation)
-                state = policy.mask_state(observation, cluster)
+                state = policy.mask_state(observation, world.cluster)
                 world.step(decoder(encoded, state))
         parts.append(world.outcome())
     return _join(parts)
