@@ -55,9 +55,9 @@ class LookaheadSettings(Section):
     scale: float = Field(100.0, gt=0)
     """Logits per completed task of advantage: the inverse temperature of the improved policy."""
     trust: tuple[float, ...] = (0.0, 0.3, 1.0)
-    """Factors on the learned part of the logits among which training episodes choose; 0 is the policy of before."""
+    """Factors on the learned part of the logits among which `held_back` chooses; 0 is the policy of before."""
     trust_episodes: int = Field(48, ge=1)
-    """Training episodes of each setting on which they are compared."""
+    """Episodes of each setting on which they are compared."""
 
 
 class ImitationSettings(Section):
@@ -104,7 +104,7 @@ class PpoSettings(Section):
     target_kl: float = Field(0.02, gt=0)
     """An update stops early once the approximate divergence passes it."""
     selection_episodes: int = Field(32, ge=1)
-    """Training episodes of each setting on which the policies before and after are compared."""
+    """Episodes of each setting, of the groups held back, on which the policies before and after are compared."""
 
 
 class MatSettings(Section):
@@ -115,6 +115,10 @@ class MatSettings(Section):
     warm_start: Literal["prior", "imitation", "none"] = "prior"
     """Where learning begins: the index as a prior in the logits, a clone of the index, or nothing. With nothing the
     index is hidden from the network's inputs as well, and PPO alone teaches it by the settings of `scratch`."""
+    held_back: float = Field(0.3, gt=0, lt=1)
+    """Share of the training tasks' curve groups that nothing is learned from. On them it is chosen how far look-ahead
+    is trusted and whether PPO's policy is kept; with nothing to begin with there is no choice, and all are learned
+    from."""
     lookahead: LookaheadSettings | None = LookaheadSettings()
     """Policy improvement by look-ahead; null skips it."""
     imitation: ImitationSettings = ImitationSettings()

@@ -5,9 +5,11 @@ Phases, each with rows of its own in the training log:
   worth      fit of what a state is worth, with which look-ahead ends its roll-outs
   pairs      regression of look-ahead advantages on the pair of task and node alone: few weights
   lookahead  the same with the whole network
-  trust      after each of the two, how far what was learned is to be trusted, by training episodes
+  trust      after each of the two, how far what was learned is to be trusted
   ppo        polish by policy gradients; with ``warm_start: none`` the whole of learning
   selection  whether what PPO made is kept, where there was a policy before
+
+Where there was one, trust and selection choose on curve groups that nothing was learned from (split.py).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import torch
 
 from mara.allocators.mat.lanes import Lanes
 from mara.allocators.mat.network import MatNetwork
-from mara.allocators.mat.policy import MatPolicy, build_network, run_policy
+from mara.allocators.mat.policy import MatPolicy, build_network, run_lanes
 from mara.config.mat import LookaheadSettings, MatSettings
 from mara.errors import InputError
 from mara.files import UNREADABLE, atomic_path, why_unreadable
@@ -31,6 +33,7 @@ from mara.learning.improvement import regress
 from mara.learning.lookahead import Deviations
 from mara.learning.ppo import ValueNorm, play, update
 from mara.learning.rollout import Course, Labelled, label_states
+from mara.learning.split import split_groups
 from mara.tensor_files import save_tensors
 
 LANES = 64
@@ -58,7 +61,11 @@ class Training:
     ) -> None:
         if not courses:
             raise InputError("mat: the curriculum has no setting to train on; give at least one")
-        self.courses, self.settings, self.log_path, self.checkpoint = courses, settings, log, checkpoint
+        self.settings, self.log_path, self.checkpoint = settings, log, checkpoint
+        self.courses, self.choosing = courses, courses
+        if settings.warm_start != "none":
+            chance = np.random.default_rng([seed, 1])
+            self.courses, self.choosing = split_groups(courses, settings.held_back, chance)
         self.rng = np.random.default_rng([seed, 0])
         self.generator = torch.Generator().manual_seed(seed)
         network = build_network(settings, self.generator)
@@ -180,7 +187,7 @@ class Training:
         return {name: value.clone() for name, value in self.network.state_dict().items()}
 
     def _choose_trust(self, before: dict[str, torch.Tensor], settings: LookaheadSettings) -> None:
-        """Keep the share of the learned change that is best on training episodes, the policy of before in doubt."""
+        """Keep the share of the learned change that is best on the groups held back, the policy of before in doubt."""
         after = self._weights()
         old = self._completions(before, settings.trust_episodes)
         trusts = [0.0, *(trust for trust in settings.trust if trust > 0)]
@@ -195,20 +202,19 @@ class Training:
             self.log(row | {"kept": int(k == best)})
 
     def _completions(self, weights: dict[str, torch.Tensor], episodes: int) -> list[np.ndarray]:
-        """Play the first training episodes of every course: per course (E,), completed per mean number of arrivals."""
+        """Play the first episodes of the groups held back: per course (E,), completed per mean number of arrivals."""
         self.network.load_state_dict(weights)
         result = []
-        for course in self.courses:
+        for world, course in zip(self.worlds(), self.choosing, strict=True):
             first = course.trace.select(np.arange(min(episodes, course.trace.episodes)))
-            policy = MatPolicy(self.network, self.settings, course.weights)
-            outcome = run_policy(policy, first, course.pool, course.cluster, course.forecasts)
+            outcome = run_lanes(self.policy, world.on(first))
             count = np.bincount(outcome.episode, outcome.completed & outcome.scored, first.episodes)
             result.append(count * first.episodes / max(outcome.scored.sum(), 1))
         return result
 
     def _ppo(self) -> None:
         settings = self.ppo
-        if self.before_ppo is None:
+        if self.before_ppo is None and self.settings.warm_start != "none":
             self.before_ppo = self._weights()
             if self.settings.warm_start == "prior":
                 sharpen(self.network, settings.sharpen)
@@ -225,7 +231,7 @@ class Training:
         self.log(row | measured)
 
     def _keep_the_better(self) -> None:
-        """Keep what PPO made only if it is surely better on training episodes than what it started from."""
+        """Keep what PPO made only if it is surely better on the groups held back than what it started from."""
         assert self.before_ppo is not None
         after, episodes = self._weights(), self.ppo.selection_episodes
         new, old = (self._completions(weights, episodes) for weights in (after, self.before_ppo))
