@@ -18,8 +18,8 @@ class Method(NamedTuple):
     predictor: str | None
     """Name in ``mara.predictors.registry``; None for allocators that read no forecast."""
     weights: Literal["fixed", "tuned", "borrowed", "trained"]
-    """``fixed``: none to set; ``tuned``: by search on training episodes; ``borrowed``: those of the tuned index on
-    forecasts of the same model; ``trained``: once per train seed."""
+    """``fixed``: none to set; ``tuned``: by search on training episodes; ``trained``: once per train seed;
+    ``borrowed``: those of the tuned index, or of the trained transformer, on forecasts of the whole model."""
 
 
 METHODS: dict[str, Method] = {
@@ -40,6 +40,8 @@ METHODS: dict[str, Method] = {
     "index_history": Method("index", "flow_history_deadline", "tuned"),
     "index_history_0": Method("index", "flow_history_0_deadline", "borrowed"),
     "index_history_1": Method("index", "flow_history_1_deadline", "borrowed"),
+    "index_8_paths": Method("index", "flow_8_paths_deadline", "borrowed"),
+    "index_2_paths": Method("index", "flow_2_paths_deadline", "borrowed"),
     "index_distilled": Method("index", "flow_distilled_deadline", "tuned"),
     "index_oracle": Method("index", "oracle", "tuned"),
     "lara": Method("lara", "wls", "fixed"),
@@ -51,6 +53,8 @@ METHODS: dict[str, Method] = {
     "laira": Method("laira", None, "tuned"),
     "mara": Method("mat", "flow_deadline", "trained"),
     "mara_no_deadline": Method("mat", "flow", "trained"),
+    "mara_8_paths": Method("mat", "flow_8_paths_deadline", "borrowed"),
+    "mara_2_paths": Method("mat", "flow_2_paths_deadline", "borrowed"),
     "mara_history": Method("mat", "flow_history_deadline", "trained"),
     "mara_wls": Method("mat", "wls", "trained"),
     "mara_oracle": Method("mat", "oracle", "trained"),
@@ -67,6 +71,8 @@ MAT_VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "mara_no_mask": ("nodes may clash: no mask on what earlier nodes took", {"mask": False}),
     "mara_independent": ("independent heads: nodes do not see earlier picks", {"autoregressive": False}),
     "mara_no_deadline": ("forecasts without the deadline as an input", {}),
+    "mara_8_paths": ("forecasts from 8 sampled paths", {}),
+    "mara_2_paths": ("forecasts from 2 sampled paths", {}),
 }
 """Ablations of ``mara``: what is changed, in words and as settings of the transformer."""
 
@@ -126,6 +132,9 @@ DEADLINE = "_deadline"
 
 FEWER_RUNS = {f"flow_history_0{DEADLINE}": 0, f"flow_history_1{DEADLINE}": 1}
 """Forecasts of ``flow_history_deadline`` that know so many earlier runs at most, in place of three."""
+
+FEWER_PATHS = {f"flow_8_paths{DEADLINE}": 8, f"flow_2_paths{DEADLINE}": 2}
+"""``flow_deadline`` with so many sampled paths a forecast, calibrated anew."""
 
 
 def predictor_row(name: str) -> Predictor:

@@ -190,12 +190,17 @@ class StudySettings(Section):
     """Methods of the predictor x allocator factorial at the training load; empty leaves the suite out."""
     ablation: tuple[str, ...] = (
         "lara",
+        "index",
+        "index_8_paths",
+        "index_2_paths",
         "mara",
         "mara_scratch",
         "mara_scratch_no_shaping",
         "mara_no_mask",
         "mara_independent",
         "mara_no_deadline",
+        "mara_8_paths",
+        "mara_2_paths",
     )
     """Methods of the ablation at the training load; empty leaves the suite out."""
     history: tuple[str, ...] = (

@@ -151,6 +151,14 @@ def test_a_setting_runs_the_rules_that_read_it(
             {"collect_tables"},
         ),
         (
+            "study.ablation",
+            [*SETTINGS["study"]["ablation"], "index_2_paths", "mara_2_paths"],
+            {"add_deadline:flow_deadline", "fewer_paths:flow_2_paths_deadline"}
+            | {"forecasts:flow_2_paths_deadline,supervised", "outcomes:*,index_2_paths,0"}
+            | {"outcomes:*,mara_2_paths,1"},
+            {"evaluate_setting:ablation,*"},
+        ),
+        (
             "study.methods",
             [*SETTINGS["study"]["methods"], "srpt"],
             {"outcomes:*,srpt,0"},
@@ -158,7 +166,7 @@ def test_a_setting_runs_the_rules_that_read_it(
             | {"evaluate_setting:held_out_family,*"},
         ),
     ],
-    ids=["added seed", "removed seed", "added load", "added suite", "added method"],
+    ids=["added seed", "removed seed", "added load", "added suite", "fewer paths", "added method"],
 )
 def test_what_is_added_is_made_and_joined(
     made: Made, setting: str, value: object, new: set[str], joined: set[str]

@@ -15,6 +15,7 @@ from mara.config.experiment import SettingsError, load_experiment
 from mara.config.methods import (
     DEADLINE,
     FAIR_STRENGTHS,
+    FEWER_PATHS,
     FEWER_RUNS,
     MAT_VARIANTS,
     METHODS,
@@ -64,7 +65,7 @@ wildcard_constraints:
     load=r"\d+(\.\d+)?",
     seed=r"\d+",
     method="|".join(METHODS),
-    predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?|{'|'.join(FEWER_RUNS)}",
+    predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?|{'|'.join((*FEWER_RUNS, *FEWER_PATHS))}",
     scenario="[a-z][a-z0-9_]*",
 
 

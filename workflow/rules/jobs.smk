@@ -139,10 +139,17 @@ def print_claims(claims, report):
         print(f"\nReport: {report.resolve()}")
 
 
+def whole(predictor):
+    """The predictor that one with fewer earlier runs or fewer paths is made of; others are whole."""
+    if predictor in FEWER_RUNS:
+        return f"flow_history{DEADLINE}"
+    return f"flow{DEADLINE}" if predictor in FEWER_PATHS else predictor
+
+
 def predictor_code(stage):
     """Stamps of a stage and of the one predictor that a job runs."""
     return code_by(
-        lambda wildcards: wildcards.predictor.removesuffix(DEADLINE),
+        lambda wildcards: without_deadline(whole(wildcards.predictor)),
         {name: (stage, *row.modules) for name, row in PREDICTORS.items()},
     )
 
@@ -164,15 +171,21 @@ COURSES = [("standard", load_name(load)) for load in STUDY.training_loads] + [
 ]
 
 
-def history_model(predictor):
-    """The predictor whose model makes the forecasts of one that knows fewer earlier runs."""
-    return f"flow_history{DEADLINE}" if predictor in FEWER_RUNS else predictor
-
-
 def index_on(predictor):
-    """The tuned index that reads forecasts of the same model."""
-    model = history_model(predictor)
-    return next(name for name, row in METHODS.items() if row.allocator == "index" and row.predictor == model)
+    """The tuned index that reads forecasts of the whole predictor."""
+    return next(
+        name
+        for name, row in METHODS.items()
+        if row.allocator == "index" and row.predictor == whole(predictor)
+    )
+
+
+def policy_of(method):
+    """The method that trains the transformer's policy: itself, or the one on forecasts of the whole predictor."""
+    if METHODS[method].weights == "trained":
+        return method
+    model = whole(METHODS[method].predictor)
+    return next(name for name, row in METHODS.items() if row.allocator == "mat" and row.predictor == model)
 
 
 def tuned_weights(method, scenario, load):
@@ -189,7 +202,7 @@ def tuned_weights(method, scenario, load):
 
 def start_of_mat(method, scenario, load):
     """Weights of the tuned index that the transformer starts from in a setting; matched, if there is such a method."""
-    predictor = METHODS[method].predictor
+    predictor = whole(METHODS[method].predictor)
     matched = [
         name
         for name, row in METHODS.items()
@@ -198,27 +211,32 @@ def start_of_mat(method, scenario, load):
     return tuned_weights(matched[0] if matched else index_on(predictor), scenario, load)
 
 
+def is_mat(method):
+    """Whether a method runs a trained transformer."""
+    return METHODS[method].allocator == "mat"
+
+
 def method_weights_file(wildcards):
     """Weights that a method reads: tuned for the setting, or trained once for all settings."""
-    weights = METHODS[wildcards.method].weights
+    _, predictor, weights = METHODS[wildcards.method]
+    if is_mat(wildcards.method):
+        return [f"results/mat/{policy_of(wildcards.method)}/seed{wildcards.seed}/policy.pt"]
     if weights in ("tuned", "borrowed"):
-        tuned = wildcards.method if weights == "tuned" else index_on(METHODS[wildcards.method].predictor)
+        tuned = wildcards.method if weights == "tuned" else index_on(predictor)
         return [tuned_weights(tuned, wildcards.scenario, wildcards.load)]
-    if weights == "trained":
-        return [f"results/mat/{wildcards.method}/seed{wildcards.seed}/policy.pt"]
     return []
 
 
 def start_file(wildcards):
     """Weights of the tuned index beside those of a transformer; nothing for other methods."""
-    if METHODS[wildcards.method].weights != "trained":
+    if not is_mat(wildcards.method):
         return []
     return [start_of_mat(wildcards.method, wildcards.scenario, wildcards.load)]
 
 
 def simulation_stage(method):
     """Learned policies step many episodes side by side; all others are compiled."""
-    return "simulate_mat" if METHODS[method].weights == "trained" else "simulate"
+    return "simulate_mat" if is_mat(method) else "simulate"
 
 
 MAIN_BOUND = SETTINGS.evaluation.bound
@@ -293,10 +311,12 @@ SUITE_SETTINGS = suite_settings()
 
 def method_seeds(method):
     """Training seeds of a method; methods that are not trained have the one seed 0."""
-    if METHODS[method].weights != "trained":
+    if not is_mat(method):
         return (0,)
     if method == SETTINGS.evaluation.method:
         return STUDY.train_seeds
+    if METHODS[method].weights == "borrowed":
+        return STUDY.train_seeds[:1]
     noisy = method in (SETTINGS.evaluation.shaped, SETTINGS.evaluation.unshaped)
     return STUDY.variant_seeds if noisy else STUDY.variant_seeds[:1]
 

@@ -12,6 +12,8 @@ rule fit_predictor:
         "results/logs/fit_predictor/{predictor}.log",
     benchmark:
         "results/benchmarks/fit_predictor/{predictor}.tsv"
+    wildcard_constraints:
+        predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?",
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -87,6 +89,34 @@ rule add_deadline:
         "--seed {params.seed} --output {output} > {log} 2>&1"
 
 
+rule fewer_paths:
+    """Let the trained flow sample fewer paths a forecast; what stands on them is fitted anew."""
+    input:
+        CORPUS,
+        predictor_code("stages.fewer_paths"),
+        flow=lambda wildcards: f"results/predictors/{whole(wildcards.predictor)}/model",
+    output:
+        "results/predictors/{predictor}/model",
+    log:
+        "results/logs/fewer_paths/{predictor}.log",
+    benchmark:
+        "results/benchmarks/fewer_paths/{predictor}.tsv"
+    wildcard_constraints:
+        predictor="|".join(FEWER_PATHS),
+    conda:
+        "../envs/mara.yaml"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime=30,
+    params:
+        paths=lambda wildcards: FEWER_PATHS[wildcards.predictor],
+        seed=STUDY.seeds.predictors,
+    shell:
+        "python -m mara.stages.fewer_paths --flow {input.flow} --paths {params.paths} --seed {params.seed} "
+        "--output {output} > {log} 2>&1"
+
+
 rule distill:
     """Distil the trained flow into a one-pass head."""
     input:
@@ -135,7 +165,7 @@ rule forecasts:
     benchmark:
         "results/benchmarks/forecasts/{predictor}/{pool}.tsv"
     wildcard_constraints:
-        predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?",
+        predictor=f"({'|'.join(PREDICTORS)})({DEADLINE})?|{'|'.join(FEWER_PATHS)}",
     conda:
         "../envs/mara.yaml"
     threads: 1
@@ -143,7 +173,7 @@ rule forecasts:
         mem_mb=2500,
         runtime=60,
     params:
-        predictor=lambda wildcards: wildcards.predictor,
+        predictor=lambda wildcards: whole(wildcards.predictor),
         curves=lambda wildcards: curves_option(wildcards.pool),
         more="",
     shell:
@@ -157,7 +187,7 @@ use rule forecasts as history_forecasts with:
     input:
         lambda wildcards: pool_curves(wildcards.pool),
         code("stages.tabulate", *PREDICTORS["flow_history"].modules),
-        model=lambda wildcards: f"results/predictors/{history_model(wildcards.predictor)}/model",
+        model=lambda wildcards: f"results/predictors/{whole(wildcards.predictor)}/model",
         pool="results/pools/{pool}.parquet",
     output:
         directory("results/forecasts/{predictor}/{pool}"),
@@ -168,7 +198,7 @@ use rule forecasts as history_forecasts with:
     wildcard_constraints:
         predictor=f"flow_history({DEADLINE})?|{'|'.join(FEWER_RUNS)}",
     params:
-        predictor=lambda wildcards: history_model(wildcards.predictor),
+        predictor=lambda wildcards: whole(wildcards.predictor),
         curves=lambda wildcards: curves_option(wildcards.pool),
         more=lambda wildcards: (
             f"--refresh {STUDY.history_refresh}"
