@@ -86,7 +86,7 @@ class DirectPredictor(BasePredictor):
         prefixes = draw_prefixes(curves, recorded, settings.examples, _PRIOR_PREFIXES, rng)
         self.prior = PathPrior.fit(prefixes.description, prefixes.future)
         examples = draw_questions(curves, recorded, settings.examples, self.deadline, rng)
-        inputs = self._inputs(describe_query(examples.query), examples.query)
+        inputs = self._prepared(examples.query)
         self.standardizer = Standardizer.fit(inputs)
         data = torch.from_numpy(self.standardizer(inputs))
         interval = torch.from_numpy(np.searchsorted(KNOT, examples.remaining))
@@ -117,6 +117,14 @@ class DirectPredictor(BasePredictor):
         cdf, where = self._cdf(query)
         cdf = self.recalibration(cdf, query.window, where)
         return Forecast.from_cdf(cut(cdf, horizon)).settled(query)
+
+    def _prepared(self, query: Query) -> NDArray[np.float32]:
+        """Unstandardised inputs (B, F) of many questions, a bounded number at a time."""
+        parts = []
+        for rows in np.array_split(np.arange(len(query)), 1 + len(query) // 16384):
+            some = query.rows(rows)
+            parts.append(self._inputs(describe_query(some), some))
+        return np.concatenate(parts)
 
     def _inputs(self, description: Description, query: Query) -> NDArray[np.float32]:
         """Unstandardised inputs (B, F)."""
