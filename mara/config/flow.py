@@ -17,7 +17,9 @@ class ExampleSettings(Section):
     synthetic_curves: int = Field(6000, ge=1)
     """Curves drawn from the synthetic prior."""
     synthetic_share: float = Field(0.4, ge=0, le=1)
-    """Share of the prefixes that come from them."""
+    """Share of the prefixes that come from them. On recorded curves held back from training 0.65 costs the flow .0027
+    [.0017, .0037] nCRPS on calibration groups and .0031 [.0021, .0040] on the allocator's (one training against two),
+    and it gains nothing that shows on rough ones."""
     altered_copies: int = Field(2, ge=0)
     """Altered copies of every recorded curve."""
     power_spread: float = Field(0.4, ge=0)

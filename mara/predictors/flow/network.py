@@ -73,7 +73,7 @@ class PlainModule(nn.Module):
         self.sizes = sizes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arrays = {name: value.detach().numpy().copy() for name, value in self.state_dict().items()}
+        arrays = {name: value.detach().cpu().numpy().copy() for name, value in self.state_dict().items()}
         return _rebuild, (type(self), self.sizes, arrays)
 
 

@@ -100,7 +100,7 @@ def train(
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
     )
-    averaged = copy.deepcopy(network).requires_grad_(False)
+    averaged = copy.deepcopy(network).requires_grad_(False).to(run.device)
     rows: list[dict[str, float]] = []
     first, total = 0, 0.0
     if run.checkpoint is not None and run.checkpoint.exists():
