@@ -2,10 +2,9 @@
 
 Both are trained on 1/16, 1/4 and all of the groups that predictors are fitted on, and at 1/16 once more without the
 synthetic prior. Groups are drawn at random, twice for the small shares; a draw's smaller share lies in its larger
-one. Settings are those of the full run but for one: the flow sees as many synthetic curves among the recorded ones
-as the head, 61 % in place of 40. Curves are repeated up to the number that the full run has, which keeps that mix;
-gradient steps and calibration curves are those of the full run too. Every forecaster answers the cases of the
-evaluation, on the test split or, for development, on ``--split validation``.
+one. Settings are those of the full run, gradient steps and calibration curves too, but for one: 61 % of the prefixes
+that both are trained on are synthetic. Every forecaster answers the cases of the evaluation, on the test split or,
+for development, on ``--split validation``.
 
 - ``FOLDER/SPLIT/scores.csv``: a row for each forecaster and family: nMAE, nCRPS, coverage of 80 % intervals.
 - ``FOLDER/SPLIT/differences.csv``: flow less ``direct`` on the same cases, 95 % interval over curve groups and draws.
@@ -43,8 +42,10 @@ SHARES = (Fraction(1, 16), Fraction(1, 4), Fraction(1))
 DRAWS = 2
 SEED = 20_261
 KEPT = ("nmae", "ncrps", "coverage80")
-RECORDED_ONLY = {"synthetic_curves": 1, "synthetic_trials": 0.0}
-"""Training and calibration without the synthetic prior, but for the one curve that has to be drawn."""
+MIXED = {"synthetic_share": 0.61}
+"""As many synthetic curves as if every curve of the full run, recorded, altered or synthetic, were as likely."""
+RECORDED_ONLY = {"synthetic_share": 0.0, "synthetic_trials": 0.0}
+"""Training and calibration without the synthetic prior."""
 
 
 class Trial(NamedTuple):
@@ -96,8 +97,7 @@ def measure(
     cases = protocol_cases(asked)
     for count, trial in enumerate(trials, start=1):
         curves = thinned(corpus, trial)
-        recorded = len(curves.of(split="train", part="predictor"))
-        for predictor in untrained(trial, recorded, flow, direct):
+        for predictor in untrained(trial, flow, direct):
             path = trial.part(folder, predictor.name, ".parquet")
             if path.exists():
                 continue
@@ -126,27 +126,19 @@ def drawn_groups(corpus: Corpus, trial: Trial) -> NDArray[np.str_]:
 
 
 def thinned(corpus: Corpus, trial: Trial) -> Corpus:
-    """The corpus with the trial's training groups alone, repeated up to as many training curves as before."""
-    fitted = np.isin(corpus.group, training_groups(corpus))
-    kept = np.flatnonzero(np.isin(corpus.group, drawn_groups(corpus, trial)))
-    return corpus.select(np.concatenate([np.resize(kept, fitted.sum()), np.flatnonzero(~fitted)]))
+    """The corpus without the groups that the trial leaves out."""
+    left_out = np.setdiff1d(training_groups(corpus), drawn_groups(corpus, trial))
+    return corpus.select(~np.isin(corpus.group, left_out))
 
 
 def untrained(
-    trial: Trial, recorded: int, flow: FlowSettings, direct: DirectSettings
+    trial: Trial, flow: FlowSettings, direct: DirectSettings
 ) -> tuple[FlowPredictor, DirectPredictor]:
-    """Both forecasters of a trial with so many recorded training curves, and equal shares of synthetic ones.
-
-    The head draws all curves alike, which says how many of its examples are synthetic; the flow is told.
-    """
-    examples = direct.examples
-    if not trial.synthetic:
-        examples = examples.model_copy(update=RECORDED_ONLY)
-    curves = recorded * (1 + examples.altered_copies) + examples.synthetic_curves
-    share = {"synthetic_share": examples.synthetic_curves / curves}
+    """Both forecasters of a trial, with equal shares of synthetic prefixes."""
+    mix = MIXED if trial.synthetic else RECORDED_ONLY
     return (
-        FlowPredictor(flow.model_copy(update={"examples": examples.model_copy(update=share)})),
-        DirectPredictor(direct.model_copy(update={"examples": examples})),
+        FlowPredictor(flow.model_copy(update={"examples": flow.examples.model_copy(update=mix)})),
+        DirectPredictor(direct.model_copy(update={"examples": direct.examples.model_copy(update=mix)})),
     )
 
 
