@@ -153,7 +153,7 @@ def test_a_setting_runs_the_rules_that_read_it(
         (
             "study.ablation",
             [*SETTINGS["study"]["ablation"], "index_2_paths", "mara_2_paths"],
-            {"add_deadline:flow_deadline", "fewer_paths:flow_2_paths_deadline"}
+            {"fewer_paths:flow_2_paths_deadline"}
             | {"forecasts:flow_2_paths_deadline,supervised", "outcomes:*,index_2_paths,0"}
             | {"outcomes:*,mara_2_paths,1"},
             {"evaluate_setting:ablation,*"},
