@@ -12,6 +12,10 @@ forecasts, half at each (conformal prediction with hierarchical data: Dunn, Wass
 & Willett, 2023); groups of unequal size count as Kish's effective number. Few groups, as among rough curves, make
 wide forecasts. Plain arrays only: a forecast needs no neural-network library.
 
+Constants were set by hand. Other ones, on the trained flow and validation curves, change the mean nCRPS of .053 by
+.00014 at most and the coverage of 80 % intervals by .3 points: levels 21 or 81, one centre a context or twice as
+many, a quarter to four times as many borrowed cases, or all.
+
 Shapes: B cases, H horizon, L levels, A ages, R roughnesses, C = A R cells.
 """
 
@@ -28,10 +32,13 @@ if TYPE_CHECKING:
     from mara.predictors.flow.features import Description
 
 LEVELS = np.linspace(0.0, 1.0, 41)
+"""Grid of the maps, fine enough to hold the ends of 80 and 95 % intervals."""
 _CONTEXT = [4, 1]
 """Columns of the description's ``plain`` that the maps change with: log length and log roughness."""
 _AGE_QUANTILES = (0.1, 0.5, 0.9)
+"""Where the cells' centres lie among the log lengths of the calibration cases."""
 _ROUGHNESS_QUANTILES = (0.2, 0.5, 0.8, 0.95)
+"""The same among their log roughnesses; the last one, since the roughest curves are the worst forecast."""
 NO_GROUP = ""
 """Group of cases that do not count as one."""
 _BORROWED = 200.0

@@ -8,6 +8,9 @@ rough where it is rough. Zero solver steps return this prior: a calibrated slope
 sine keeps heavy tails within reach of a network. A future that is cut off after k knots has exactly its
 first k innovations; the missing ones are standard normal.
 
+Constants were set by hand. Beside them stands what others do to the nCRPS of the prior alone on validation curves,
+.0665 when fitted on 20,000 prefixes [95 % over groups].
+
 Shapes: B prefixes, P paths, K knots.
 """
 
@@ -22,15 +25,19 @@ from mara.predictors.flow.features import SLOPES, Description
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 
 _SMALLEST = 1e-4
-"""Added to sizes before their logarithm is taken, in log losses."""
+"""Added to sizes before their logarithm is taken, in log losses: about the noise of the smoothest twentieth of the
+recorded curves. A quarter of it +.0002 [-.0001, .0004], ten times -.0001 [-.0006, .0004]."""
 _RIDGE = 1e-3
-"""Ridge penalty of the regressions, times the number of prefixes."""
+"""Ridge penalty of the regressions, times the number of prefixes. A tenth +.0022 [.0008, .0036], ten times +.0032
+[-.0009, .0077]."""
 _LOG_NORMAL_MEAN = -0.635
-"""E log|z| of a standard normal z: turns a mean log size into a standard deviation."""
+"""E log|z| = -(log 2 + Euler's gamma) / 2 of a standard normal z: turns a mean log size into a deviation."""
 _TREND = 0.05
-"""Slopes up to about this count on a linear scale, steeper ones on a logarithmic one."""
+"""Slopes up to about this count on a linear scale, steeper ones on a logarithmic one. A quarter -.0001 [-.0006,
+.0005], four times +.0011 [.0004, .0019]."""
 _FARTHEST = 7.0
-"""Largest |a|: sinh(7) = 548 scales."""
+"""Largest |a|: sinh(7) = 548 scales; 4 in 100,000 knots of training futures lie beyond. It keeps sinh small; 5 or 10
+change less than .0001."""
 
 
 def slope_mean(description: Description) -> NDArray[np.float64]:

@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from mara.predictors.flow.trajectory import KNOT, KNOTS
 
 RATIO_INPUTS = 6
+"""Columns of :func:`ratio_inputs`."""
 
 
 def ratio_inputs(units: NDArray[np.integer], window: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Inputs (B, L, 6): total demand, window and units on log scales, and whether the demand lies beyond."""
+    """Inputs (B, L, 6): total demand, window and units on log scales, and whether the demand lies beyond.
+
+    What is taken off the logs, 3.5 for 33 slots and so on, brings their means over training tasks to between 0 and 0.6,
+    by hand; their spreads lie between 0.8 and 1.7 as they are.
+    """
     trained = np.asarray(units, dtype=np.float64)[:, None]
     slots = np.maximum(np.asarray(window, dtype=np.float64), 1.0)[:, None]
     total = np.log(trained + np.append(KNOT, KNOT[-1]))
