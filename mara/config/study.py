@@ -24,13 +24,13 @@ Load = Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)]
 class Seeds(Section):
     """Where all randomness comes from. Every use draws from a stream of its own, named after its purpose."""
 
-    workload: Seed = 21
+    workload: Seed = 31
     """Task pools and traces of training, calibration and validation."""
-    predictors: Seed = 22
+    predictors: Seed = 32
     """Initial weights, batches and sampled paths of the predictors."""
-    allocators: Seed = 23
+    allocators: Seed = 33
     """Tuning of the allocators that have weights, and lots drawn by policies."""
-    test: Seed = 20261130
+    test: Seed = 20261202
     """Task pools and traces of the test settings; nothing is chosen on them."""
 
 
